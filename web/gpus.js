@@ -78,6 +78,8 @@ export function gpu_warnings(gpu) {
     const warnings = [];
     if (gpu.lost)
         warnings.push(`takes no job: ${gpu.why || "lost to the driver"}; its figures are the last that were read`);
+    else if (gpu.drained)
+        warnings.push(`takes no further job: ${gpu.why || "drained"}`);
     if (gpu.xid)
         warnings.push(`Xid ${gpu.xid.code}${gpu.xid.count > 1 ? `, ${gpu.xid.count} times` : ""}`);
     return warnings;

@@ -29,10 +29,12 @@ static const struct command other_commands[] = {
 /* Those of the groups (group.c), which call them with argv[0] as it stands here. */
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
+    {"admin drain", "let no further job come to a GPU, or to any", &admin_drain_argp, cmd_admin_drain},
     {"admin gpu", "open a GPU on which programs did not start", &admin_gpu_argp, cmd_admin_gpu},
     {"admin learned", "show what runs have taught, by user and workload, or forget it", &admin_learned_argp,
      cmd_admin_learned},
     {"admin recover", "go on with a store of which a part is lost", &admin_recover_argp, cmd_admin_recover},
+    {"admin resume", "let jobs come again where none were to", &admin_resume_argp, cmd_admin_resume},
     {"admin share", "give a user a share of the GPUs", &admin_share_argp, cmd_admin_share},
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
     {"bench collocate", "measure the effects of sharing a GPU on training jobs", &bench_collocate_argp, cmd_bench},

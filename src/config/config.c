@@ -129,6 +129,7 @@ static void set_plain(struct config *config)
 
     core_config_default(&config->core);
     config->core.per_user = was.per_user;
+    config->core.most = was.most;
     config->core.max_requeues = was.max_requeues;
     config->core.requeue_lost = was.requeue_lost;
     config->core.mps_domain = was.mps_domain;

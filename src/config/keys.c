@@ -63,6 +63,8 @@ const struct key config_keys[] = {
      "whole GPUs (0: any)"},
     {"max_retries_per_user", COUNT, offsetof(struct config, core.per_user.max_retries), 0, 100000, NULL,
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
+    {"max_host_memory", SIZE, offsetof(struct config, core.most.host_memory_bytes), 0, 1024 * TIB, NULL,
+     "host memory that all jobs with GPUs may have asked for by --memory: further ones wait (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
     {"backfill", CHOICE, offsetof(struct config, core.backfill), 0, 0, config_switches,

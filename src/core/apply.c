@@ -66,6 +66,15 @@ static void end_reservation_of_closed(struct core *core)
         }
 }
 
+static bool resources_are_sane(const struct core_resources *most)
+{
+#define RESOURCE(member, name, code)                                                                                   \
+    if (!is_part_of_resource(most->member))                                                                            \
+        return false;
+#include "core/resources.def"
+    return true;
+}
+
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
 {
     const struct policy *policy;
@@ -79,9 +88,9 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
         config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
-        config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
-        config->mps_threads_percent > 100 || config->mps_max_clients == 0 || config->gate > GATE_MEMORY ||
-        config->order > ORDER_FAIR || !is_interval(config->starvation_timeout_ns) ||
+        config->per_user.max_memory_bytes < 0 || !resources_are_sane(&config->most) ||
+        config->mps_domain >= MPS_DOMAIN_COUNT || config->mps_threads_percent > 100 || config->mps_max_clients == 0 ||
+        config->gate > GATE_MEMORY || config->order > ORDER_FAIR || !is_interval(config->starvation_timeout_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
         !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
@@ -202,6 +211,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     }
     learn_placed(job);
     user_takes(core, job);
+    resources_taken(core, job->wants);
     use_begins(core, job, record->at_ns);
     sharing_begins(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
@@ -343,6 +353,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
     sharing_ends(core, job);
     if (job->placement_count) {
         user_leaves(job);
+        resources_left(core, job->wants);
         use_ends(job, at_ns);
     }
     job->placement_count = 0;
@@ -574,6 +585,8 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_GPU_LOST:
     case RECORD_SAMPLE:
     case RECORD_SHARE_FAULT:
+    case RECORD_GPU_DRAINED:
+    case RECORD_GPU_RESUMED:
         return apply_gpu(core, record, err);
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);

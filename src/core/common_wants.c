@@ -1,3 +1,6 @@
+/* How this file works: common_wants_join() looks for equal wants in a hash table, by a key in which the bytes between
+ * members and the workload are zero, and counts who uses them; common_wants_leave() frees them with the last. The
+ * members are those of record_fields, so a new row of wants.def counts as soon as it is there. */
 #include "core/common_wants.h"
 
 #include <string.h>

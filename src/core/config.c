@@ -1,3 +1,5 @@
+/* How this file works: the defaults of the core's settings, in one place. The presets (src/config/presets.c) and the
+ * tests begin with them; a store's first record has what the driver made of them. */
 #include "core/config.h"
 
 #include "base/units.h"

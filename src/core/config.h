@@ -38,6 +38,18 @@ struct core_limits {
         max_retries; /* in an hour, of jobs that are put before the main queue; those beyond go back to their place */
 };
 
+/* What the node has beside GPUs. */
+struct core_resources {
+#define RESOURCE(member, name, code) int64_t member;
+#include "core/resources.def"
+};
+
+/* A part of one: the sum over all jobs is a number, too. */
+static inline bool is_part_of_resource(int64_t part)
+{
+    return part >= 0 && part <= INT64_C(1) << 50;
+}
+
 struct core_config {
     char policy[CORE_POLICY_NAME_SIZE];
     uint32_t memory_view; /* enum memory_view */
@@ -61,6 +73,7 @@ struct core_config {
     uint32_t max_requeues; /* time limits that a job may reach which is requeued after them */
     bool requeue_lost;     /* lost jobs are retried as if all had asked for it */
     struct core_limits per_user;
+    struct core_resources most; /* that all jobs may hold at a time; 0: any */
     uint32_t max_jobs_per_gpu;
     bool mps_multiuser;            /* an MPS server takes clients of several users */
     uint32_t mps_domain;           /* enum share_domain */

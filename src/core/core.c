@@ -1,4 +1,7 @@
-/* The state of the core: made, freed, and asked. */
+/* How this file works: core_new() makes an empty state with default settings; everything else comes by records
+ * (apply.c). core_free() frees what struct core owns, part by part: a new member that is owned is freed here. The other
+ * functions look at the state for the driver, which sees no more of it than core.h shows. core_sample_is_due() spares
+ * the store the samples that would change nothing. */
 #include "core/core.h"
 
 #include "base/units.h"

@@ -1,4 +1,7 @@
-/* The table of jobs: added and freed. */
+/* How this file works: core_add_job() makes a job of a submission, or of a snapshot's record, once all that others than
+ * our own code could break is in range: a new row of wants.def is checked there. core_end_job() takes it off the table
+ * and keeps the figures that people see of it (job_state.def's SHOWN rows) until the next input, for core_shown().
+ * Whoever calls these also moves the job between queues and GPUs (apply.c). */
 #include "core/jobs.h"
 
 #include <errno.h>
@@ -33,6 +36,15 @@ static bool is_array(const struct record_submitted *wants, uint64_t job)
     return wants->array ? wants->array <= job && !wants->external : wants->array_most == 0;
 }
 
+static bool takes_possible(const struct record_submitted *wants)
+{
+#define RESOURCE(member, name, code)                                                                                   \
+    if (!is_part_of_resource(wants->member))                                                                           \
+        return false;
+#include "core/resources.def"
+    return true;
+}
+
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
@@ -42,7 +54,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
         wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
         !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants) ||
-        !is_array(wants, record->job))
+        !is_array(wants, record->job) || !takes_possible(wants))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (core_job_by_id(core, record->job))
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);

@@ -107,6 +107,28 @@ uint32_t gpu_closed_reason(const struct gpu *gpu)
     return REASON_NONE;
 }
 
+const struct core_resources *core_resources_held(const struct core *core)
+{
+    return &core->taken;
+}
+
+void resources_taken(struct core *core, const struct record_submitted *wants)
+{
+#define RESOURCE(member, name, code) core->taken.member += wants->member;
+#include "core/resources.def"
+}
+
+void resources_left(struct core *core, const struct record_submitted *wants)
+{
+#define RESOURCE(member, name, code) core->taken.member -= wants->member;
+#include "core/resources.def"
+}
+
+const struct record_drain *gpu_drain(const struct core *core, const struct gpu *gpu)
+{
+    return gpu ? &gpu->drain : &core->drain;
+}
+
 bool gpu_is_open(const struct gpu *gpu)
 {
     return gpu_closed_reason(gpu) == REASON_NONE;

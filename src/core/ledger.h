@@ -1,4 +1,5 @@
-/* The GPU ledger: each GPU's residents, and how much memory is free in each of the two views. */
+/* The ledger: each GPU's residents, and how much memory is free in each of the two views; what jobs hold of the node's
+ * other resources (resources.def). */
 #ifndef CARMA_CORE_LEDGER_H
 #define CARMA_CORE_LEDGER_H
 
@@ -50,6 +51,7 @@ struct gpu {
     int64_t learned_ns; /* when a sample last taught something about the residents */
     struct record_closing closing;
     struct record_overused overused;
+    struct record_drain drain; /* drained: by whom and why; of the node core->drain */
     /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more free memory than before. */
     uint64_t opened;           /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
@@ -82,6 +84,15 @@ bool gpu_is_open(const struct gpu *gpu);
 
 /* Why it does not: a reason_code; REASON_NONE: it does. */
 uint32_t gpu_closed_reason(const struct gpu *gpu);
+
+/* What jobs hold of the node's other resources; a job that has got GPUs takes its part, one that leaves them gives it
+ * back. */
+const struct core_resources *core_resources_held(const struct core *core);
+void resources_taken(struct core *core, const struct record_submitted *wants);
+void resources_left(struct core *core, const struct record_submitted *wants);
+
+/* Who drained it, and why; NULL: the node. */
+const struct record_drain *gpu_drain(const struct core *core, const struct gpu *gpu);
 
 /* Open, measured, without residents and without unmanaged memory worth mentioning. */
 bool gpu_idle(const struct gpu *gpu);

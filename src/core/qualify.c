@@ -1,6 +1,12 @@
-/* Which GPU qualifies for a job: idle ones, and those that it may share, by memory, measured load or predicted
- * slowdown. The rules that all policies share; a policy says which of them it waives, and ranks the GPUs that pass
- * (core/policy/policy.h). */
+/* How this file works: gpu_verdict() asks one GPU for one job, from the cheapest question to the dearest: is it open
+ * (gpus/closed.def, gpus/closing.c), is it idle and large enough (gpu_fits_idle), is it kept for another job
+ * (fits_beside_reserved), may they share it (share/sharing.c), has it the memory (need/need.c), and would anybody be
+ * slowed too much (prediction_verdict) or is it too busy as measured (load_verdict). The first no is the reason that
+ * people are told (reason.c). These rules are all policies'; a policy says which it waives, and ranks the GPUs that
+ * pass (policy/policy.h, place.c). gpu_beside_reserved() is a cache of what the search for candidates asks
+ * (waiting/backfill.c): it may let a job through that gpu_verdict() then refuses, and never keeps one that would pass.
+ * To add a rule: a reason (reasons.def), a question here, and where it can be asked without the job, the same in
+ * space_of (waiting/backfill.c). */
 #include "core/qualify.h"
 
 #include <stdlib.h>

@@ -94,6 +94,8 @@ static void put_number(struct strbuf *out, const char *word, const struct reason
                                       text));
     else if (strcmp(word, "wait") == 0)
         strbuf_puts(out, format_duration(reason->until_ns - now_ns, text));
+    else if (strcmp(word, "why") == 0)
+        strbuf_puts(out, reason->why);
     else if (strstr(word, "times"))
         strbuf_printf(out, "%d.%02dx", permille / 1000, permille % 1000 / 10);
     else if (strstr(word, "percent"))
@@ -271,10 +273,10 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {
-        REASON_GPUS_LOST,  REASON_CLOSED,     REASON_NOT_MEASURED, REASON_EXCLUSIVE,   REASON_SHARE_FAULT,
-        REASON_OTHER_MODE, REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,     REASON_FULL,
-        REASON_RESERVED,   REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_TURNS,
-        REASON_SLOWED,     REASON_PAIR,       REASON_SLOWDOWN,
+        REASON_GPUS_LOST,   REASON_DRAINED,    REASON_CLOSED,     REASON_NOT_MEASURED, REASON_EXCLUSIVE,
+        REASON_SHARE_FAULT, REASON_OTHER_MODE, REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,
+        REASON_FULL,        REASON_RESERVED,   REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY,
+        REASON_TURNS,       REASON_SLOWED,     REASON_PAIR,       REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -359,6 +361,9 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
     case REASON_TURNS:
         reason->other = reason->resident = gpu->residents[0]->id;
         break;
+    case REASON_DRAINED:
+        reason->why = gpu_drain(core, gpu->drained ? gpu : NULL)->why;
+        break;
     case REASON_CLOSED:
         if (!first && closing_until_ns(gpu, job->wants->uid) >= reason->until_ns)
             return;
@@ -399,7 +404,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
 static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
 {
     struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants->gpus};
-    const struct gpu *served = NULL, *closed = NULL;
+    const struct gpu *served = NULL, *closed = NULL, *drained = NULL;
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
@@ -407,11 +412,17 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
         there += gpu_is_open(gpu) && sharing_ever(job->wants, gpu) == REASON_NONE;
         if (gpu_is_open(gpu) && closing_is_closed_to(core, job, gpu))
             closed = gpu;
+        if (!drained && gpu_closed_reason(gpu) == REASON_DRAINED)
+            drained = gpu;
         reason.qualified += gpu_fits_idle(core, job, gpu);
         if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(job->wants, gpu))
             served = gpu;
     }
-    if (there < job->wants->gpus) {
+    if (there < job->wants->gpus && drained) {
+        reason.code = REASON_DRAINED;
+        reason.gpu = UINT32_MAX;
+        note_gpu(core, job, drained, &reason);
+    } else if (there < job->wants->gpus) {
         reason.code = REASON_GPUS_LOST;
         reason.qualified = there;
     } else if (closed && gpu_idle(closed)) {

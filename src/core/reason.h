@@ -31,6 +31,7 @@ struct reason {
     int64_t best_ppm, least_ppm;
     int64_t waited_ns;    /* `other` has waited at least so long */
     uint64_t resident;    /* a job of the user in the way; 0: there is none */
+    const char *why;      /* borrowed from the core, until its next record: an administrator's words */
     const char *owner;    /* borrowed: the name of that user, which the core does not know; NULL: nor does anybody */
     bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
 };

@@ -1,3 +1,8 @@
+/* How this file works: record_fields[] has a row for each member of each type of record, and whoever reads, writes,
+ * compares or invents records goes by it (api/record_json.c, tests/property). Most rows come from tables: wants.def,
+ * job_state.def, gpus/closed.def, resources.def. A LATER row is of a member that earlier records lack, and says which
+ * value these had: stores of every version are read so, and none is rewritten. To add a record: records.def, and its
+ * members here. Stored names stay as they are, whatever the member is called now. */
 #include "core/record.h"
 
 #include <string.h>
@@ -45,6 +50,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_RECONFIGURED, "max_gpus_per_user", FIELD_U32, config.per_user.max_gpus, 0),
     LATER(RECORD_RECONFIGURED, "max_memory_per_user_bytes", FIELD_I64, config.per_user.max_memory_bytes, 0),
     LATER(RECORD_RECONFIGURED, "max_recoveries_per_user", FIELD_U32, config.per_user.max_retries, 0),
+#define RESOURCE(member, name, code) LATER(RECORD_RECONFIGURED, name, FIELD_I64, config.most.member, 0),
+#include "core/resources.def"
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
     LATER(RECORD_RECONFIGURED, "mps_domain", FIELD_U32, config.mps_domain, MPS_DOMAIN_GPU),
@@ -112,6 +119,11 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_FORGOTTEN, "uid", FIELD_U32, forgotten.uid),
     TEXT(RECORD_FORGOTTEN, "workload", forgotten.workload),
     MEMBER(RECORD_GPU_OPENED, "gpu", FIELD_U32, gpu.gpu),
+    MEMBER(RECORD_GPU_DRAINED, "gpu", FIELD_U32, drained.gpu),
+    MEMBER(RECORD_GPU_DRAINED, "uid", FIELD_U32, drained.uid),
+    TEXT(RECORD_GPU_DRAINED, "why", drained.why),
+    MEMBER(RECORD_GPU_RESUMED, "gpu", FIELD_U32, drained.gpu),
+    MEMBER(RECORD_GPU_RESUMED, "uid", FIELD_U32, drained.uid),
     MEMBER(RECORD_SHARE_GIVEN, "uid", FIELD_U32, share_given.uid),
     MEMBER(RECORD_SHARE_GIVEN, "share", FIELD_U32, share_given.share),
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
@@ -184,6 +196,10 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_GPU, "overuser", FIELD_U64, state_gpu.overused.job, 0),
     LATER(RECORD_STATE_GPU, "overused_bytes", FIELD_I64, state_gpu.overused.bytes, 0),
     LATER(RECORD_STATE_GPU, "overuser_left_ns", FIELD_I64, state_gpu.overused.left_ns, 0),
+    MEMBER(RECORD_STATE_DRAINED, "gpu", FIELD_U32, state_drained.gpu),
+    MEMBER(RECORD_STATE_DRAINED, "uid", FIELD_U32, state_drained.drain.uid),
+    MEMBER(RECORD_STATE_DRAINED, "since_ns", FIELD_I64, state_drained.drain.since_ns),
+    TEXT(RECORD_STATE_DRAINED, "why", state_drained.drain.why),
     LATER(RECORD_STATE_PROFILE, "uid", FIELD_U32, state_profile.uid, UINT32_MAX),
     TEXT(RECORD_STATE_PROFILE, "workload", state_profile.workload),
     MEMBER(RECORD_STATE_PROFILE, "runs", FIELD_U32, state_profile.runs),

@@ -18,8 +18,9 @@
 #define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 #define RECORD_NO_GPU        UINT32_MAX
-#define PRIOR_BINS           81 /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
-#define RECORD_WORKLOAD_SIZE 64 /* identifies runs of "the same" job, NUL included */
+#define PRIOR_BINS           81  /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
+#define RECORD_WORKLOAD_SIZE 64  /* identifies runs of "the same" job, NUL included */
+#define RECORD_WHY_SIZE      128 /* an administrator's words, NUL included */
 
 enum record_type {
 #define RECORD(type, name, whose, stays) RECORD_##type,
@@ -152,6 +153,13 @@ struct record_share_given {
     uint32_t share; /* 1 to USER_MOST_SHARE; every user begins with 1 */
 };
 
+/* An administrator closes a GPU, or opens it again: then without `why`. */
+struct record_drained {
+    uint32_t gpu; /* RECORD_NO_GPU: the node: all, and those that come later */
+    uint32_t uid; /* the administrator */
+    char why[RECORD_WHY_SIZE];
+};
+
 /* The last time that a GPU failed under a workload. */
 struct record_failure {
     uint32_t gpu; /* RECORD_NO_GPU: none, or a run of the workload has completed since */
@@ -163,6 +171,13 @@ struct record_overused {
     uint64_t job; /* 0: none */
     int64_t bytes;
     int64_t left_ns;
+};
+
+/* Who drained a GPU, or the node; zeros: it is not. */
+struct record_drain {
+    uint32_t uid;
+    int64_t since_ns;
+    char why[RECORD_WHY_SIZE];
 };
 
 /* The starts that died on a GPU (core/gpus/closing.h): stored as an array of numbers. */
@@ -285,6 +300,11 @@ struct record_state_gpu {
     struct record_overused overused;
 };
 
+struct record_state_drained {
+    uint32_t gpu; /* RECORD_NO_GPU: the node */
+    struct record_drain drain;
+};
+
 struct record_state_profile {
     uint32_t uid; /* USER_UNKNOWN: an earlier carma wrote it (core/user.h) */
     char workload[RECORD_WORKLOAD_SIZE];
@@ -386,6 +406,7 @@ struct record {
         struct record_forgotten forgotten;
         struct record_share_given share_given;
         struct record_share_fault share_fault;
+        struct record_drained drained; /* GPU_DRAINED, GPU_RESUMED */
         struct record_placed placed;
         struct record_requeued requeued;
         struct record_gave_up gave_up;
@@ -397,6 +418,7 @@ struct record {
         struct record_waited waited;
         struct record_state_core state_core;
         struct record_state_gpu state_gpu;
+        struct record_state_drained state_drained;
         struct record_state_profile state_profile;
         struct record_state_measure state_measure;
         struct record_state_prior state_prior;

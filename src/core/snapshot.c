@@ -84,6 +84,16 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     record_list_add(out, &record);
 }
 
+/* `gpu` NULL: of the node. */
+static void take_drained(const struct core *core, const struct gpu *gpu, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_DRAINED, .at_ns = at_ns};
+
+    record.state_drained = (struct record_state_drained){gpu ? gpu->number : RECORD_NO_GPU, *gpu_drain(core, gpu)};
+    if (gpu ? gpu->drained : core->drained)
+        record_list_add(out, &record);
+}
+
 static void take_profile(const struct profile *profile, int64_t at_ns, struct record_list *out)
 {
     struct record record = {.type = RECORD_STATE_PROFILE, .at_ns = at_ns};
@@ -200,6 +210,9 @@ void core_snapshot_of(const struct core *core, int64_t at_ns, bool (*takes)(cons
     take_core(core, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         take_gpu(core->gpus[i], at_ns, out);
+    take_drained(core, NULL, at_ns, out);
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        take_drained(core, core->gpus[i], at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
             if (takes == takes_any || learn_knows(profile))
@@ -279,6 +292,19 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
 #define RESTORE(member) gpu->member = state->sample.member
     SAMPLE_MEMBERS(RESTORE);
 #undef RESTORE
+    return 0;
+}
+
+static int restore_drained(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_drained *state = &record->state_drained;
+    bool whole = state->gpu == RECORD_NO_GPU;
+
+    if (core->jobs || !memchr(state->drain.why, '\0', sizeof state->drain.why) ||
+        (!whole && (state->gpu >= core->gpu_count || !core->gpus[state->gpu]->drained)))
+        return nonsense(record, err);
+    core->drained |= whole;
+    *(whole ? &core->drain : &core->gpus[state->gpu]->drain) = state->drain;
     return 0;
 }
 
@@ -389,8 +415,10 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->reservation_source =
         record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
     array_count(job);
-    if (job_state_has_gpus(job->state))
+    if (job_state_has_gpus(job->state)) {
         user_counts(job);
+        resources_taken(core, job->wants);
+    }
     job->user->held_permille += job->held_permille;
     return 0;
 }
@@ -521,6 +549,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
     switch (record->type) {
     case RECORD_STATE_GPU:
         return restore_gpu(core, record, err);
+    case RECORD_STATE_DRAINED:
+        return restore_drained(core, record, err);
     case RECORD_STATE_PROFILE:
         return restore_profile(core, record, err);
     case RECORD_STATE_MEASURE:

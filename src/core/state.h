@@ -36,24 +36,27 @@ struct core {
     struct job *jobs;        /* uthash by id, owned: all that have not ended */
     struct job_ended *ended; /* owned array: those that ended since the last input, for core_shown */
     size_t ended_count, ended_capacity;
-    struct common_wants *wants; /* the jobs' */
-    uint32_t profile_count;     /* of all users */
-    struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */
-    struct prior prior;         /* with which each user begins */
-    struct job_array *arrays;   /* uthash, owned: those of which some jobs have to wait (waiting/array.h): a cache */
-    struct user *users;         /* uthash by uid, owned: all that ever had a job */
-    uint64_t last_place;        /* the largest place in the main queue that was given to a job */
-    uint64_t last_arrival;      /* the largest place in a class that goes by arrival: a cache (order.c) */
-    struct queue waiting;       /* QUEUED, in the order of turns */
-    struct queue held;          /* HELD, the same */
-    struct queue kept;          /* QUEUED, but for other jobs or a time (job_is_kept), the same */
-    struct queue vain;          /* QUEUED, and depended in vain: to be refused */
-    struct awaited *tellers;    /* owned list: jobs of which others are to be told that they started or ended */
-    struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
-    struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
-    int64_t next_decision_ns;   /* no placement before */
+    struct common_wants *wants;  /* the jobs' */
+    uint32_t profile_count;      /* of all users */
+    struct measure *measures;    /* uthash by key, owned, in the order of their latest readings */
+    struct prior prior;          /* with which each user begins */
+    struct job_array *arrays;    /* uthash, owned: those of which some jobs have to wait (waiting/array.h): a cache */
+    struct user *users;          /* uthash by uid, owned: all that ever had a job */
+    uint64_t last_place;         /* the largest place in the main queue that was given to a job */
+    uint64_t last_arrival;       /* the largest place in a class that goes by arrival: a cache (order.c) */
+    struct core_resources taken; /* by jobs that have GPUs: follows from them */
+    struct queue waiting;        /* QUEUED, in the order of turns */
+    struct queue held;           /* HELD, the same */
+    struct queue kept;           /* QUEUED, but for other jobs or a time (job_is_kept), the same */
+    struct queue vain;           /* QUEUED, and depended in vain: to be refused */
+    struct awaited *tellers;     /* owned list: jobs of which others are to be told that they started or ended */
+    struct queue undecided;      /* CRASHED, or STOPPING and not signalled yet */
+    struct queue shrinking;      /* RUNNING with a reservation that may be shrunk, in the order of first use */
+    int64_t next_decision_ns;    /* no placement before */
     uint32_t round_robin_next;
     uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
+    bool drained;               /* the node is: each GPU is node_drained, also one that comes */
+    struct record_drain drain;  /* by whom and why */
     uint32_t settling_count;    /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */

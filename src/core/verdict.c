@@ -1,3 +1,7 @@
+/* How this file works: rows[] is read from the top, and the first row that fits a run's end and its evidence decides
+ * what the end was and what it teaches. It is asked when the end is applied (job.c, crash.c, apply.c) and when it is
+ * shown, of living and of replayed records alike. To add a kind of evidence: a bit of enum exit_evidence (record.h),
+ * who finds it (launch/shepherd/ending.c, daemon/run/ending.c), and the rows that it changes. */
 #include "core/verdict.h"
 
 #include <signal.h>

@@ -153,11 +153,11 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->past_runs = past_runs_new();
     daemon->listings = listings_new(daemon);
     daemon->leases = leases_new(daemon);
-    daemon->owners = owners_new(daemon);
+    daemon->owners = owners_new(daemon->loop);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
     daemon->explanations = explanations_new(daemon);
-    daemon->access = access_new(daemon);
+    daemon->access = access_new(daemon->loop, daemon->config.admin_group);
     daemon->series = series_for(daemon);
     daemon->node = node_new(daemon, &node_calls);
     daemon->job_mapping = job_mapping_new(daemon);

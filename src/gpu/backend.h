@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "gpu/reading.h"
 
+#define GPU_NVML_LIBRARY_ENV "CARMA_NVML_LIBRARY" /* names NVML's library, where the options do not */
+
 struct gpu_backend_options {
     const char *library; /* the shared object to load; NULL: the backend's own choice */
     bool without_gpm;    /* never asks for GPM's metrics, nor pays for them */

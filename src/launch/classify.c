@@ -152,7 +152,7 @@ static void take_sizes(struct span message, struct classify_verdict *verdict)
         return;
     verdict->requested_bytes = size;
     verdict->free_bytes = sizes_free(message);
-    sizes_tenants(message, verdict);
+    verdict->tenant_count = sizes_tenants(message, verdict->tenants);
 }
 
 static size_t find_rule(struct reader *reader)

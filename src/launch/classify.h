@@ -9,25 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLASSIFY_MAX_TENANTS 8
-
-enum output_kind {
-    OUTPUT_NOTHING,          /* no known message: its own bug, as far as the text goes */
-    OUTPUT_GPU_OOM,          /* a framework's, or CUDA's, out-of-memory error */
-    OUTPUT_GPU_HANDLE,       /* a GPU library could not allocate its handle or workspace */
-    OUTPUT_GPU_HANDLE_MAYBE, /* a GPU library failed as it does when memory is gone, and for other causes */
-    OUTPUT_HOST_OOM,         /* the host's memory ran out */
-    OUTPUT_GPU_FAULT,        /* a kernel faulted: its own, or under MPS that of any client */
-    OUTPUT_MPS,              /* MPS itself failed it: CUDA's errors 805 to 810 */
-    OUTPUT_GPU_ERROR,        /* the GPU failed: uncorrectable memory or NVLink error, fallen off the bus */
-    OUTPUT_KIND_COUNT
-};
-
-/* Another process that the message names, with its memory on the GPU. */
-struct classify_tenant {
-    int32_t pid;
-    int64_t used_bytes;
-};
+#include "launch/messages.h"
+#include "launch/sizes.h"
 
 struct classify_verdict {
     enum output_kind kind;

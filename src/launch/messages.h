@@ -6,7 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launch/classify.h"
+enum output_kind {
+    OUTPUT_NOTHING,          /* no known message: its own bug, as far as the text goes */
+    OUTPUT_GPU_OOM,          /* a framework's, or CUDA's, out-of-memory error */
+    OUTPUT_GPU_HANDLE,       /* a GPU library could not allocate its handle or workspace */
+    OUTPUT_GPU_HANDLE_MAYBE, /* a GPU library failed as it does when memory is gone, and for other causes */
+    OUTPUT_HOST_OOM,         /* the host's memory ran out */
+    OUTPUT_GPU_FAULT,        /* a kernel faulted: its own, or under MPS that of any client */
+    OUTPUT_MPS,              /* MPS itself failed it: CUDA's errors 805 to 810 */
+    OUTPUT_GPU_ERROR,        /* the GPU failed: uncorrectable memory or NVLink error, fallen off the bus */
+    OUTPUT_KIND_COUNT
+};
 
 /* A message contains all of `all` and none of `none`, in any case; the first rule that matches decides. */
 struct message_rule {

@@ -150,10 +150,11 @@ int64_t sizes_free(struct span line)
 }
 
 /* "Process 4711 has 21.07 GiB memory in use.", as often as there are others. */
-void sizes_tenants(struct span line, struct classify_verdict *verdict)
+uint32_t sizes_tenants(struct span line, struct classify_tenant tenants[static CLASSIFY_MAX_TENANTS])
 {
-    verdict->tenant_count = 0;
-    while ((line = after(line, "Process ")).text && verdict->tenant_count < CLASSIFY_MAX_TENANTS) {
+    uint32_t count = 0;
+
+    while ((line = after(line, "Process ")).text && count < CLASSIFY_MAX_TENANTS) {
         struct classify_tenant tenant = {0};
         struct span rest = line;
         size_t used = 0;
@@ -166,6 +167,7 @@ void sizes_tenants(struct span line, struct classify_verdict *verdict)
         rest = (struct span){rest.text + 5, rest.length - 5};
         tenant.used_bytes = read_size(rest, &used);
         if (tenant.used_bytes >= 0 && rest.length - used >= 14 && memcmp(rest.text + used, " memory in use", 14) == 0)
-            verdict->tenants[verdict->tenant_count++] = tenant;
+            tenants[count++] = tenant;
     }
+    return count;
 }

@@ -5,7 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launch/classify.h"
+#define CLASSIFY_MAX_TENANTS 8
+
+/* Another process that the message names, with its memory on the GPU. */
+struct classify_tenant {
+    int32_t pid;
+    int64_t used_bytes;
+};
 
 /* A piece of a text; not NUL-terminated. */
 struct span {
@@ -15,6 +21,6 @@ struct span {
 
 int64_t sizes_requested(struct span message); /* size of the failed allocation; -1: unknown */
 int64_t sizes_free(struct span message);      /* likewise */
-void sizes_tenants(struct span message, struct classify_verdict *verdict);
+uint32_t sizes_tenants(struct span message, struct classify_tenant tenants[static CLASSIFY_MAX_TENANTS]); /* how many */
 
 #endif

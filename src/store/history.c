@@ -43,74 +43,19 @@ void history_sums_add(struct history_sums *sums, const struct store_history *row
 
 /* ---- Columns, in their order in the database ---- */
 
-enum column_kind { COLUMN_INTEGER, COLUMN_UNSIGNED, COLUMN_TEXT };
+enum column_kind { COLUMN_INTEGER, COLUMN_UNSIGNED, COLUMN_TEXT, COLUMN_OPTIONAL };
 
 static const struct column {
     const char *name;
     enum column_kind kind;
     size_t offset;
-    bool summed;   /* sums are made of it, or are made by it */
-    bool optional; /* a text that may be null */
+    bool summed; /* sums are made of it, or are made by it */
 } columns[] = {
-#define INTEGER(member)                                                                                                \
-    {                                                                                                                  \
-#member, COLUMN_INTEGER, offsetof(struct store_history, member), false, false                                  \
-    }
-#define UNSIGNED(member)                                                                                               \
-    {                                                                                                                  \
-#member, COLUMN_UNSIGNED, offsetof(struct store_history, member), false, false                                 \
-    }
-#define TEXT(member)                                                                                                   \
-    {                                                                                                                  \
-#member, COLUMN_TEXT, offsetof(struct store_history, member), false, false                                     \
-    }
-#define OPTIONAL(member)                                                                                               \
-    {                                                                                                                  \
-#member, COLUMN_TEXT, offsetof(struct store_history, member), false, true                                      \
-    }
-#define NAMED(name, kind, member)                                                                                      \
-    {                                                                                                                  \
-        name, COLUMN_##kind, offsetof(struct store_history, member), false, false                                      \
-    }
-#define NAMED_SUM(name, kind, member)                                                                                  \
-    {                                                                                                                  \
-        name, COLUMN_##kind, offsetof(struct store_history, member), true, false                                       \
-    }
-#define SUM(kind, member)                                                                                              \
-    {                                                                                                                  \
-#member, COLUMN_##kind, offsetof(struct store_history, member), true, false                                    \
-    }
-    INTEGER(job),
-    SUM(UNSIGNED, uid),
-    SUM(TEXT, state),
-    OPTIONAL(cause),
-    INTEGER(submitted_ns),
-    INTEGER(first_started_ns),
-    INTEGER(started_ns),
-    SUM(INTEGER, ended_ns),
-    SUM(INTEGER, wait_ns),
-    UNSIGNED(gpus),
-    SUM(INTEGER, gpu_ns),
-    SUM(INTEGER, memory_mib_ms),
-    INTEGER(memory_measured_mib_ms),
-    SUM(INTEGER, energy_mj),
-    NAMED("launches", UNSIGNED, attempts), /* columns keep the names that 0.1 gave them */
-    SUM(UNSIGNED, oom_crashes),
-    SUM(UNSIGNED, handle_crashes),
-    NAMED_SUM("recoveries", UNSIGNED, retries),
-    NAMED_SUM("claim_bytes", INTEGER, reserved_bytes),
-    NAMED("claim_source", TEXT, reservation_source),
-    INTEGER(estimate_bytes),
-    OPTIONAL(estimator),
-    SUM(INTEGER, peak_bytes),
-    TEXT(user),
-    TEXT(name),
-    TEXT(workload),
-    NAMED("last_claim_bytes", INTEGER, last_reserved_bytes),
-    NAMED("last_claim_source", TEXT, last_reservation_source),
-    TEXT(model),
-    INTEGER(estimated_permille),
-    INTEGER(activity_permille),
+#define SUMMED true
+#define ALONE  false
+#define COLUMN(type, member, kind, column, sums, form, name)                                                           \
+    {column, COLUMN_##kind, offsetof(struct store_history, member), sums},
+#include "store/history.def"
 };
 
 void store_history_want(struct history_want *want, bool sums, const char *text)
@@ -141,10 +86,15 @@ bool store_history_from_row(const struct history_want *want, sqlite3_stmt *row, 
             *(int64_t *)at = sqlite3_column_int64(row, (int)i);
         } else {
             *(const char **)at = (const char *)sqlite3_column_text(row, (int)i);
-            whole = whole && (*(const char **)at || column->optional);
+            whole = whole && (*(const char **)at || column->kind == COLUMN_OPTIONAL);
         }
     }
     return whole;
+}
+
+static bool is_text(const struct column *column)
+{
+    return column->kind == COLUMN_TEXT || column->kind == COLUMN_OPTIONAL;
 }
 
 static const char *text_of(const struct store_history *row, const struct column *column)
@@ -168,7 +118,7 @@ void store_batch_history(struct store_batch *batch, const struct store_history *
         return;
     strbuf_append(&batch->bodies, row, sizeof *row);
     for (size_t i = 0; i < array_size(columns); i++) {
-        const char *text = columns[i].kind == COLUMN_TEXT ? text_of(row, &columns[i]) : NULL;
+        const char *text = is_text(&columns[i]) ? text_of(row, &columns[i]) : NULL;
         if (text)
             strbuf_append(&batch->bodies, text, strlen(text) + 1);
     }
@@ -207,7 +157,7 @@ int store_write_history(struct store *store, const char *body, struct error *err
     memcpy(&row, body, sizeof row);
     body += sizeof row;
     for (size_t i = 0; i < array_size(columns); i++) {
-        if (columns[i].kind != COLUMN_TEXT) {
+        if (!is_text(&columns[i])) {
             sqlite3_bind_int64(put, (int)i + 1, integer_of(&row, &columns[i]));
         } else if (text_of(&row, &columns[i])) {
             sqlite3_bind_text(put, (int)i + 1, body, -1, SQLITE_STATIC);
@@ -255,11 +205,17 @@ int store_write_held(struct store *store, const char *body, struct error *err)
 
 int store_prepare_history(struct store *store, struct error *err)
 {
-    int rc = store_prepare(
-        store,
-        "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
-        &store->put_history, err);
+    CLEANUP(strbuf_release) struct strbuf sql = {0};
+    struct history_want all;
+    int rc;
+
+    store_history_want(&all, false, NULL);
+    strbuf_puts(&sql, "INSERT INTO history (");
+    store_history_put_columns(&all, &sql);
+    for (size_t i = 0; i < all.count; i++)
+        strbuf_puts(&sql, i ? ", ?" : ") VALUES (?");
+    strbuf_puts(&sql, ") ON CONFLICT (job) DO NOTHING");
+    rc = store_prepare(store, sql.text, &store->put_history, err);
     if (!rc)
         rc = store_prepare(store, "UPDATE history SET energy_mj = ?2 WHERE job = ?1", &store->put_history_energy, err);
     if (!rc)

@@ -16,40 +16,9 @@
 struct store;
 struct store_batch;
 
-/* Texts are borrowed and UTF-8; times are node time. */
 struct store_history {
-    uint64_t job;
-    uint32_t uid;
-    const char *state; /* job_state_name */
-    const char *cause; /* exit_cause_name of its last run; NULL: it never ran */
-    int64_t submitted_ns;
-    int64_t first_started_ns; /* -1: never */
-    int64_t started_ns;       /* of the last launch; -1: never, or it did not come to that */
-    int64_t ended_ns;
-    int64_t wait_ns; /* from its submission to its first launch; -1: never launched */
-    uint32_t gpus;
-    int64_t gpu_ns;
-    int64_t memory_mib_ms;          /* GPU memory that it held, over time; -1: not known */
-    int64_t memory_measured_mib_ms; /* of that, the part that was measured and not taken from its request; -1:
-                                       unknown */
-    int64_t energy_mj;              /* modelled (daemon/node/energy.h) */
-    uint32_t attempts;
-    uint32_t oom_crashes;           /* runs that ended out of GPU memory, by an allocation ... */
-    uint32_t handle_crashes;        /* ... and by a GPU library that could not be set up */
-    uint32_t retries;               /* times it was put before the queue again */
-    int64_t reserved_bytes;         /* per GPU, as first reserved; -1: not known */
-    const char *reservation_source; /* memory_source_name of that */
-    int64_t estimate_bytes;         /* per GPU; -1: none */
-    const char *estimator;          /* its maker; NULL: none */
-    int64_t peak_bytes;             /* the most observed of it on one GPU; 0: nothing was observed */
-    const char *user;               /* as known when it ended */
-    const char *name;
-    const char *workload;        /* the same for runs of the same thing; "" not known */
-    int64_t last_reserved_bytes; /* per GPU, as last reserved; -1: not known */
-    const char *last_reservation_source;
-    const char *model;          /* family and size of the network, as its estimate has it; "": not known */
-    int64_t estimated_permille; /* its SM activity by the estimator alone, uncorrected; -1: it said nothing */
-    int64_t activity_permille;  /* its workload's SM activity alone on a GPU, as observed; 0: never was */
+#define COLUMN(type, member, kind, column, sums, form, name) type member;
+#include "store/history.def"
 };
 
 /* Waiting times, as a histogram is to show them: bounds in seconds, and as the columns are named. */

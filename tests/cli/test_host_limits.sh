@@ -58,3 +58,11 @@ warns 'warning: --memory and --cpus are not in force here: ' submit --memory 64M
 run submit -- true
 [ ! -s "$T/err" ] || fail "$said: warns of nothing: $(cat "$T/err")"
 shows '^Host limits  *64 MiB of memory, 1 CPU, not in force: ' show "$small"
+
+# The host's memory is given out once.
+stop_daemon
+start_daemon --set max_host_memory=100M
+run submit --memory 1G -- true
+expect_status 1
+grep -qF "1.0 GiB of the host's memory needed (--memory), jobs have 0 B of at most 100 MiB (max_host_memory)" "$T/err" ||
+    fail "$said: $(cat "$T/err")"

@@ -144,8 +144,38 @@ def violations(src):
                 yield f"{where}: {module} (level {LEVEL_OF[module]}) may not see {seen} (level {LEVEL_OF[seen]})"
 
 
+# Headers that name what a module's files have in common, and so stand by themselves: their bodies see all of these.
+COMMON = {"daemon/daemon.h"} | {f"core/{name}" for name in CORE if name.endswith(".h")}
+LARGEST_CIRCLE = 4
+
+
+def circles(src):
+    """A file is its header and its body. Files that see one another, if by way of others, are a circle."""
+    def file_of(path):
+        return path if path in COMMON else path[:-2]
+
+    sees = {}
+    for path in src.rglob("*.[ch]"):
+        seen = (match[1] for line in path.read_text(encoding="utf-8").splitlines() if (match := INCLUDE.match(line)))
+        sees.setdefault(file_of(str(path.relative_to(src))), set()).update(
+            file_of(header) for header in seen if header.endswith(".h"))
+    reached = {}
+    for file in sees:
+        reached[file], ahead = set(), [file]
+        while ahead:
+            new = sees.get(ahead.pop(), set()) - reached[file]
+            reached[file] |= new
+            ahead.extend(new)
+    told = set()
+    for file in sorted(sees):
+        circle = sorted(other for other in reached[file] if other in reached and file in reached[other])
+        if len(circle) > LARGEST_CIRCLE and file not in told:
+            told.update(circle)
+            yield f"{', '.join(circle)}: a circle of {len(circle)} files, {LARGEST_CIRCLE} at most: name what they share in a header of its own"
+
+
 def main(src):
-    found = list(violations(pathlib.Path(src)))
+    found = [*violations(pathlib.Path(src)), *circles(pathlib.Path(src))]
     for line in found:
         print(line)
     if not any(pathlib.Path(src).rglob("*.c")):

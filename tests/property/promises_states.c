@@ -189,7 +189,7 @@ static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
             job->reserved_bytes > world->jobs[job->id].reserved_bytes)
             return false;
     }
-    return !gpu->lost && gpu->measured && gpu->unmanaged_bytes == 0;
+    return gpu_is_open(gpu) && gpu->measured && gpu->unmanaged_bytes == 0;
 }
 
 static void check_reserved_head_starts(const struct world *world)
@@ -223,6 +223,7 @@ void check_state(struct world *world)
     check_gpus(world);
     check_servers(world);
     check_jobs(world);
+    check_host_memory(world);
     check_nobody_waits_in_vain(world);
     check_slowdowns(world);
     check_reserved_head_starts(world);

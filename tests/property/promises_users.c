@@ -40,6 +40,17 @@ static bool is_beyond(const struct world *world, const struct usages *has)
            (limits->max_memory_bytes && has->memory_bytes > limits->max_memory_bytes);
 }
 
+/* Of the host's memory jobs that run have asked for no more than may be. */
+void check_host_memory(const struct world *world)
+{
+    int64_t most = core_configuration(world->core)->most.host_memory_bytes, held = 0;
+
+    for (uint64_t id = 1; id < world->next_job; id++)
+        held += world->jobs[id].running ? world->jobs[id].wants.host_memory_bytes : 0;
+    if (held != core_resources_held(world->core)->host_memory_bytes || (most && !world->reconfigured && held > most))
+        fail(world, "jobs have %" PRId64 " bytes of the host's memory", held);
+}
+
 /* At a placement: running jobs may grow beyond a limit, which nobody can prevent; no decision takes a user there. */
 void check_limits(const struct world *world, uint32_t uid)
 {

@@ -54,6 +54,7 @@ static void submit(struct world *world)
         wants->signal_before_ns = wants->signal ? random_range(r, 0, wants->time_limit_ns - 1) : 0;
     }
     wants->requeue = random_range(r, 0, 1);
+    wants->host_memory_bytes = (int64_t)(world->next_job % 4) * 6 * GIB;
     wants->external = random_range(r, 0, 5) == 0;
     wants->held &= !wants->external;
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
@@ -271,6 +272,19 @@ static void gpu_comes_or_goes(struct world *world)
         fail(world, "a GPU could not come or go");
 }
 
+static void administrator_drains_or_resumes(struct world *world)
+{
+    uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core));
+    bool node = g == core_gpu_count(world->core),
+         open = node ? !world->core->drained : !core_gpu(world->core, g)->drained;
+    struct record input = {.type = open ? RECORD_GPU_DRAINED : RECORD_GPU_RESUMED,
+                           .drained = {.gpu = node ? RECORD_NO_GPU : g, .uid = 1000 + g}};
+
+    snprintf(input.drained.why, sizeof input.drained.why, "%s", open ? "its fan" : "");
+    if (!feed(world, &input))
+        fail(world, "a GPU could not be drained or resumed");
+}
+
 static void mps_fails_or_serves(struct world *world)
 {
     uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
@@ -329,8 +343,9 @@ static void garbage(struct world *world)
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
         input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
         input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN || input.type == RECORD_GPU_OPENED ||
-        input.type == RECORD_SHARE_GIVEN || input.type == RECORD_GPU_TRIED ||
-        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
+        input.type == RECORD_SHARE_GIVEN || input.type == RECORD_GPU_DRAINED || input.type == RECORD_GPU_RESUMED ||
+        input.type == RECORD_GPU_TRIED || (record_is_state(input.type) && world->core->restoring) ||
+        world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -362,6 +377,7 @@ static struct core_config random_config(struct random *r)
     config.per_user.max_memory_bytes = random_range(r, 0, 2) ? 0 : random_range(r, 1, 160) * GIB;
     config.per_user.max_retries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
     config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
+    config.most.host_memory_bytes = config.max_jobs_per_gpu % 3 == 1 ? 24 * GIB : 0;
     config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.caps_together = random_range(r, 0, 1);
@@ -458,6 +474,8 @@ void random_input(struct world *world)
             gpu_comes_or_goes(world);
         else if (random_range(r, 0, 4) == 0)
             mps_fails_or_serves(world);
+        else if (world->seed % 4 == 1 && random_range(r, 0, 3) == 0)
+            administrator_drains_or_resumes(world);
         else if (random_range(r, 0, 1))
             job_is_estimated(world);
         else

@@ -135,6 +135,31 @@ TEST(test_golden)
     free(text);
 }
 
+/* As 0.2.0 wrote them (0.1 did in the same words): all that they say is read, and written again. */
+TEST(test_records_of_version_0_2)
+{
+    CLEANUP(free_ptr) char *text = file_text(GOLDEN_RECORDS_0_2);
+    char *line, *rest;
+
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        CLEANUP(strbuf_release) struct strbuf again = {0};
+        struct record record;
+        const char *name;
+        json_t *before, *after, *value;
+
+        if (record_json_read(line, strlen(line), &record, &trouble))
+            fail_msg("%s: %s", line, trouble.text);
+        assert_int_equal(record_json_write(&record, &again, &trouble), 0);
+        before = json_loads(line, 0, NULL);
+        after = json_loads(again.text, 0, NULL);
+        json_object_foreach (before, name, value)
+            if (!record_member_is_gone(record.type, name) && !json_equal(value, json_object_get(after, name)))
+                fail_msg("%s: %s: %s", line, name, again.text);
+        json_decref(before);
+        json_decref(after);
+    }
+}
+
 static int64_t value_of(const struct record *record, const struct record_field *field)
 {
     const void *at = (const char *)record + field->offset;

@@ -1,4 +1,4 @@
-/* GPUs on which programs do not start (core/gpus/closing.h). */
+/* Why GPUs are closed (core/gpus/closed.def), and those on which programs do not start (core/gpus/closing.h). */
 
 #include "core_fixture.h"
 #include "core/gpus/closing.h"
@@ -274,4 +274,37 @@ CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
                  .job = last,
                  .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
     assert_int_equal(f->core->reserved_job, 0);
+}
+
+/* "d0": GPU 0 is drained, "r0": no more; "dn", "rn": the node; "l0": it is lost, "b0": back; "b4": a further GPU comes.
+ */
+static const struct {
+    const char *steps, *open;
+} grounds[] = {
+    {"d0", "123"},       {"d0 r0", "0123"},     {"d0 d0 r0", "0123"},    {"dn", ""},          {"dn rn", "0123"},
+    {"d0 dn rn", "123"}, {"d0 dn r0", ""},      {"dn d0 rn r0", "0123"}, {"d0 l0 r0", "123"}, {"d0 l0 b0", "123"},
+    {"dn b4", ""},       {"dn b4 rn", "01234"}, {"d0 b4", "1234"},       {"r0 rn", "0123"},
+};
+
+CORE_EACH_ROW(test_each_ground_holds_by_itself, grounds)
+{
+    char open[GPUS + 2] = "", *end = open;
+
+    for (const char *step = row->steps; *step; step += strcspn(step, " "), step += *step == ' ') {
+        uint32_t number = step[1] == 'n' ? RECORD_NO_GPU : (uint32_t)step[1] - '0';
+        struct record record = {.type = *step == 'd'   ? RECORD_GPU_DRAINED
+                                        : *step == 'r' ? RECORD_GPU_RESUMED
+                                        : *step == 'l' ? RECORD_GPU_LOST
+                                                       : RECORD_GPU_BACK};
+        if (*step == 'd' || *step == 'r')
+            record.drained.gpu = number;
+        else
+            record.gpu = (struct record_gpu){.gpu = number, .uuid = "GPU", .total_bytes = TOTAL};
+        apply(f, record);
+    }
+    for (uint32_t g = 0; g < core_gpu_count(f->core); g++)
+        if (gpu_is_open(core_gpu(f->core, g)))
+            *end++ = (char)('0' + g);
+    if (strcmp(open, row->open) != 0)
+        fail_msg("%s: open are '%s', not '%s'", row->steps, open, row->open);
 }

@@ -55,6 +55,33 @@ CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
     assert_reason(f, wide, "2 GPUs needed, its user has 3 of at most 3 (max_gpus_per_user)");
 }
 
+/* What all jobs have of the host's memory is a limit of the same kind, whoever they belong to. */
+CORE_TEST(test_the_hosts_memory_is_given_out_once)
+{
+    static const int64_t asked[] = {20 * GIB, 20 * GIB, 0, 12 * GIB};
+    uint64_t jobs[array_size(asked)];
+
+    change(f, most.host_memory_bytes, 32 * GIB);
+    for (size_t i = 0; i < array_size(asked); i++) {
+        struct record record = wants(1, 8 * GIB);
+        record.submitted.uid = i % 2 ? BOB : ADA;
+        record.submitted.host_memory_bytes = asked[i];
+        jobs[i] = submit_record(f, record);
+    }
+    decide(f);
+    for (size_t i = 0; i < array_size(asked); i++)
+        assert_int_equal(core_find_job(f->core, jobs[i])->state == JOB_QUEUED, i == 1);
+    assert_int_equal(core_resources_held(f->core)->host_memory_bytes, 32 * GIB);
+    assert_reason(f, jobs[1],
+                  "20.0 GiB of the host's memory needed (--memory), jobs have 32.0 GiB of at most 32.0 GiB "
+                  "(max_host_memory)");
+    exits(f, jobs[3], EXIT_COMPLETED, -1);
+    decide(f);
+    assert_int_equal(reason_code(f, jobs[1]), REASON_HOST_MEMORY); /* 12 GiB are left */
+    exits(f, jobs[0], EXIT_COMPLETED, -1);
+    assert_starts(f, jobs[1]);
+}
+
 /* Also on GPUs that a job was not given; with its end that is over. */
 CORE_TEST(test_memory_elsewhere_is_charged)
 {

@@ -225,6 +225,16 @@ static void tell_notes(struct doctor *doctor, const json_t *gpu)
                     answer_integer(gpu, "index", -1), json_string_value(note));
 }
 
+/* One that was drained and forgotten. */
+static void tell_drained(struct doctor *doctor, const json_t *gpu)
+{
+    CLEANUP(free_ptr) char *why = answer_is_drained(gpu) ? answer_safe_text(gpu, "why") : NULL;
+
+    if (why)
+        doctor_find(doctor, "GPU", DOCTOR_WARN, "'carma admin resume', once the work there is done",
+                    "GPU %" PRId64 " takes no job: %s", answer_integer(gpu, "index", -1), why);
+}
+
 /* The daemon's readings since it began; without a daemon there are none. */
 static void check_daemons_view(struct doctor *doctor)
 {
@@ -243,6 +253,7 @@ static void check_daemons_view(struct doctor *doctor)
     json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         const json_t *xid = json_object_get(gpu, "xid");
         tell_notes(doctor, gpu);
+        tell_drained(doctor, gpu);
         if (json_is_object(xid))
             doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids explains it; dmesg has the line",
                         "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began",

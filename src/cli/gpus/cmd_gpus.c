@@ -101,6 +101,8 @@ static char *job_list(const json_t *gpu)
 
     if (answer_true(gpu, "lost"))
         strbuf_puts(&out, is_untold(gpu) ? "not usable" : "GPU is lost");
+    else if (answer_is_drained(gpu))
+        strbuf_puts(&out, json_array_size(json_object_get(gpu, "jobs")) ? "draining" : "drained");
     else if (answer_is_heading(gpu))
         return xstrdup("MIG:");
     json_array_foreach (json_object_get(gpu, "jobs"), i, job)
@@ -186,7 +188,11 @@ static void jobs_cell(struct table *table, const json_t *gpu)
 {
     CLEANUP(free_ptr) char *jobs = job_list(gpu);
 
-    table_cell(table, answer_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%s", jobs);
+    table_cell(table,
+               answer_true(gpu, "lost") ? STYLE_RED
+               : answer_is_drained(gpu) ? STYLE_YELLOW
+                                        : STYLE_NONE,
+               "%s", jobs);
 }
 
 /* ---- Once: the GPUs and their jobs ---- */
@@ -331,7 +337,7 @@ static void print_untold(const json_t *gpu)
     char *name = answer_integer(gpu, "index", -1) < 0 ? answer_safe_text(gpu, "uuid")
                                                       : xasprintf("%" PRId64, answer_integer(gpu, "index", -1));
 
-    if (why && age_ns >= 0 && !is_untold(gpu))
+    if (why && age_ns >= 0 && !is_untold(gpu) && answer_true(gpu, "lost"))
         printf("GPU %s takes no job: %s; its figures are %s old\n", name, why, format_duration(age_ns, age));
     else if (why)
         printf("GPU %s takes no job: %s\n", name, why);

@@ -301,6 +301,11 @@ char *answer_job_time(const json_t *job, int64_t now_ns)
     return xstrdup(format_duration(to - from, text));
 }
 
+bool answer_is_drained(const json_t *gpu)
+{
+    return answer_true(gpu, "drained") || answer_true(gpu, "node_drained");
+}
+
 bool answer_is_heading(const json_t *gpu)
 {
     const char *kind = answer_text(gpu, "kind");

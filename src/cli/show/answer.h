@@ -45,4 +45,7 @@ char *answer_job_time(const json_t *job, int64_t now_ns); /* how long it runs, w
 /* Whether the row of GET /v1/gpus is a GPU in MIG mode, the heading of its instances. */
 bool answer_is_heading(const json_t *gpu);
 
+/* Whether an administrator lets no further job come to the GPU, or to any. */
+bool answer_is_drained(const json_t *gpu);
+
 #endif

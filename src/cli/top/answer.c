@@ -119,7 +119,7 @@ static void put_jobs_line(const struct top_model *model, struct top_screen *scre
 }
 
 struct totals {
-    int64_t gpus, lost, used_bytes, total_bytes, power_mw, energy_mj; /* these two -1: nowhere known */
+    int64_t gpus, lost, drained, used_bytes, total_bytes, power_mw, energy_mj; /* these two -1: nowhere known */
 };
 
 static void add_known(int64_t *sum, int64_t value)
@@ -138,6 +138,7 @@ static struct totals totals_of(const struct top_model *model)
         if (answer_integer(gpu, "index", -1) >= 0) {
             totals.gpus++;
             totals.lost += answer_true(gpu, "lost");
+            totals.drained += answer_is_drained(gpu);
             add_known(&totals.used_bytes, answer_integer(gpu, "used_bytes", -1));
             add_known(&totals.total_bytes, answer_integer(gpu, "total_bytes", -1));
         }
@@ -158,6 +159,8 @@ static void put_gpus_line(const struct top_model *model, struct top_screen *scre
     put_part(line, screen, STYLE_NONE, "%" PRId64 " GPU%s", totals.gpus, totals.gpus == 1 ? "" : "s");
     if (totals.lost)
         put_part(line, screen, STYLE_RED, "%" PRId64 " LOST", totals.lost);
+    if (totals.drained)
+        put_part(line, screen, STYLE_YELLOW, "%" PRId64 " drained", totals.drained);
     put_part(line, screen, STYLE_NONE, "%s of %s used", top_short_bytes(totals.used_bytes, used),
              top_short_bytes(totals.total_bytes, total));
     if (totals.power_mw >= 0)

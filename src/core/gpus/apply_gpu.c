@@ -1,4 +1,8 @@
-/* How records of GPUs change the state: GPUs come and go, are sampled, and MPS servers on them fail. */
+/* How this file works: apply_gpu() applies each record of a GPU by one function: it comes or goes, is sampled, is
+ * drained or resumed, its MPS server fails or serves. A GPU gets its place in the table with its first record (gpu_at),
+ * and keeps it. What may let a waiting job in ends with gpu_opens() for that GPU, or gpus_open(), or nobody looks there
+ * again. Restoring a snapshot takes the same way, so that both check the same. To add a record of GPUs: a case here and
+ * in apply() (apply.c); to add a ground on which one is closed: closed.def. */
 #include "core/gpus/apply_gpu.h"
 
 #include <errno.h>
@@ -26,6 +30,7 @@ static struct gpu *gpu_at(struct core *core, uint32_t number)
         *core->gpus[core->gpu_count++] = (struct gpu){.number = number,
                                                       .takers = slowdown_takers_new(),
                                                       .part_permille = 1000,
+                                                      .node_drained = core->drained,
                                                       .unmanaged_bytes = -1,
                                                       .smact_permille = -1,
                                                       .smocc_permille = -1,
@@ -151,6 +156,33 @@ static int apply_share_fault(struct core *core, const struct record_share_fault 
     return 0;
 }
 
+static int apply_drained(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_drained *said = &record->drained;
+    bool closes = record->type == RECORD_GPU_DRAINED, whole = said->gpu == RECORD_NO_GPU;
+    struct record_drain drain = {0};
+
+    if (!whole && no_such_gpu(core, said->gpu, err))
+        return -ENOENT;
+    if (!memchr(said->why, '\0', sizeof said->why))
+        return error_set(err, EINVAL, "the reason does not end within %zu bytes: shorten it", sizeof said->why);
+    if (closes) {
+        drain = (struct record_drain){.uid = said->uid, .since_ns = record->at_ns};
+        memcpy(drain.why, said->why, strlen(said->why));
+    }
+    if (whole) {
+        core->drained = closes;
+        core->drain = drain;
+        for (uint32_t i = 0; i < core->gpu_count; i++)
+            core->gpus[i]->node_drained = closes;
+    } else {
+        core->gpus[said->gpu]->drained = closes;
+        core->gpus[said->gpu]->drain = drain;
+    }
+    gpus_open(core); /* a job that waited for one that is closed now may take a smaller instance */
+    return 0;
+}
+
 int apply_gpu(struct core *core, const struct record *record, struct error *err)
 {
     switch (record->type) {
@@ -160,6 +192,9 @@ int apply_gpu(struct core *core, const struct record *record, struct error *err)
         return apply_sample(core, record, err);
     case RECORD_SHARE_FAULT:
         return apply_share_fault(core, &record->share_fault, err);
+    case RECORD_GPU_DRAINED:
+    case RECORD_GPU_RESUMED:
+        return apply_drained(core, record, err);
     default: /* RECORD_GPU_LOST */
         return core_apply_gpu_lost(core, &record->gpu, err);
     }

@@ -7,7 +7,7 @@
 
 struct core;
 
-/* core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
+/* core_apply of GPU_BACK, GPU_LOST, SAMPLE, SHARE_FAULT, GPU_DRAINED and GPU_RESUMED. */
 int apply_gpu(struct core *core, const struct record *record, struct error *err);
 
 /* Shared by applying records and restoring a snapshot. */

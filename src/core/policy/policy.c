@@ -1,3 +1,5 @@
+/* How this file works: the table of policies, by which settings, --policy and the help know them. To add one: a file of
+ * this folder, its declaration in policy.h and its row here. */
 #include "core/policy/policy.h"
 
 #include <stddef.h>

@@ -1,3 +1,7 @@
+/* How this file works: rates_of_clients() multiplies what the clients leave idle (rates_left_by), and rates_of_idle()
+ * shares out the rest by their weights, until nobody who can use less than his share is left. slowdown.c asks for each
+ * placement, so all is in integers and a few loops. The constants of thread limits below are measured or published
+ * ones, each with its source. */
 #include "core/share/rates.h"
 
 #include "base/root.h"

@@ -1,3 +1,6 @@
+/* How this file works: a treap. Jobs stand in it by turn, and each above those whose scattered number is lower, so that
+ * its depth is that of a random tree, and the same after each replay. part() makes room for a job that is higher than
+ * what stands there; by_turn_remove() joins the two trees below one that leaves. */
 #include "core/waiting/by_turn.h"
 
 #include <stddef.h>

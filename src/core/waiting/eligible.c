@@ -107,9 +107,24 @@ static bool has_too_much_memory(const struct core *core, const struct applicant 
            applicant->user->memory_bytes > (uint64_t)(why->best_bytes - why->needed_bytes);
 }
 
+/* Jobs hold so much of the node's that this one's part would be too much. */
+#define RESOURCE(member, name, code)                                                                                   \
+    static bool is_given_##member(const struct core *core)                                                             \
+    {                                                                                                                  \
+        return core->config.most.member;                                                                               \
+    }                                                                                                                  \
+    static bool lacks_##member(const struct core *core, const struct applicant *applicant, struct reason *why)         \
+    {                                                                                                                  \
+        why->best_bytes = core->config.most.member;                                                                    \
+        why->needed_bytes = applicant->wants->member;                                                                  \
+        why->held_bytes = applicant->job ? core->taken.member : 0;                                                     \
+        return why->needed_bytes && why->needed_bytes > why->best_bytes - why->held_bytes;                             \
+    }
+#include "core/resources.def"
+
 #define AT(type) (UINT64_C(1) << (type))
 
-/* The user's jobs get GPUs, or leave them. */
+/* Jobs get GPUs, or leave them. */
 #define AT_USE (AT(RECORD_PLACED) | AT(RECORD_EXITED) | AT(RECORD_LAUNCH_FAILED) | AT(RECORD_LOST) | AT(RECORD_EXPIRED))
 
 /* The memory that they count with changes, or that the job itself is known to need. */
@@ -144,6 +159,8 @@ static const struct rule {
     {REASON_USER_JOBS, users_are_limited, has_too_many_jobs, AT_USE},
     {REASON_USER_GPUS, users_are_limited, has_too_many_gpus, AT_USE},
     {REASON_USER_MEMORY, users_are_limited, has_too_much_memory, AT_USE | AT_MEMORY},
+#define RESOURCE(member, name, code) {REASON_##code, is_given_##member, lacks_##member, AT_USE},
+#include "core/resources.def"
 };
 
 static bool passes(const struct core *core, const struct applicant *applicant, struct reason *why)

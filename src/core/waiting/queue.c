@@ -1,3 +1,5 @@
+/* How this file works: a list through the jobs themselves. A queue in the order of turns has a tree beside it
+ * (by_turn.c), in which queue_insert() finds the neighbour; one to which queue_push() adds has none. */
 #include "core/waiting/queue.h"
 
 #include <stddef.h>

@@ -148,13 +148,14 @@ static int descending(const void *left, const void *right)
 
 json_t *lease_capacity_to_json(const struct daemon *daemon)
 {
-    uint32_t count = core_gpu_count(daemon->core), there = 0;
+    uint32_t count = core_gpu_count(daemon->core), there = 0, lost = 0;
     CLEANUP(free_ptr) int64_t *fits = xcalloc(count ? count : 1, sizeof *fits);
     json_t *memory = json_array(), *list = json_array();
 
     for (uint32_t i = 0; i < count; i++) {
         const struct gpu *gpu = core_gpu(daemon->core, i);
         json_array_append_new(memory, json_integer(gpu->total_bytes));
+        lost += gpu->lost; /* a drained one stays in the scheduler's count */
         if (!gpu_is_open(gpu))
             continue;
         fits[there] = gpu_idle(gpu) ? gpu_idle_bytes(gpu) : gpu_free_bytes(daemon->core, gpu);
@@ -165,6 +166,6 @@ json_t *lease_capacity_to_json(const struct daemon *daemon)
     qsort(fits, there, sizeof *fits, descending);
     for (uint32_t i = 0; i < there; i++)
         json_array_append_new(list, json_integer(fits[i]));
-    return json_pack("{s:I, s:I, s:o, s:o}", "gpus", (json_int_t)count, "lost", (json_int_t)(count - there),
-                     "memory_bytes", memory, "fits_bytes", list);
+    return json_pack("{s:I, s:I, s:o, s:o}", "gpus", (json_int_t)count, "lost", (json_int_t)lost, "memory_bytes",
+                     memory, "fits_bytes", list);
 }

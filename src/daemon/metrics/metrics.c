@@ -31,6 +31,8 @@ static const struct metric metrics[] = {
 
     {"carma_jobs", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_STATE, metric_jobs, 0,
      "Jobs that have not ended, by state."},
+    {"carma_host_memory_asked_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_host_memory, 0,
+     "Host memory that jobs with GPUs have asked for by --memory."},
     {"carma_queue_oldest_wait_seconds", PROMETHEUS_GAUGE, PROMETHEUS_NANO, METRIC_OF_NODE, metric_oldest_wait, 0,
      "How long ago that queued job was submitted which was submitted first; 0 where none is queued."},
     {"carma_decisions_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_DECISION, metric_decisions, 0,
@@ -66,6 +68,8 @@ static const struct metric metrics[] = {
      "1; the GPU's name and kind, and how jobs share it."},
     {"carma_gpu_lost", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_lost, 0,
      "1 while the GPU cannot be used; its measured figures are not there then."},
+    {"carma_gpu_drained", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_drained, 0,
+     "1 while an administrator lets no further job come to the GPU, or to any."},
     {"carma_gpu_unknown", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_unknown, 0,
      "Figures that NVML does not tell of the GPU: carma gpus names them."},
     {"carma_gpu_read_time_seconds", PROMETHEUS_GAUGE, PROMETHEUS_NANO, METRIC_OF_GPU, metric_gpu_read_time, 0,

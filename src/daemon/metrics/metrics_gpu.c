@@ -25,6 +25,7 @@ static bool tell(int64_t *value, int64_t known, bool is_known)
 
 METRIC(metric_gpu_lost, gpu, true,
        gpu->gpu ? gpu->gpu->lost : !gpu->entry->there || gpu->entry->reading.kind != GPU_PARTITIONED)
+METRIC(metric_gpu_drained, gpu, gpu->gpu, gpu->gpu->drained || gpu->gpu->node_drained)
 bool metric_gpu_unknown(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
     *value = 0;

@@ -101,16 +101,16 @@ struct metric {
 };
 
 /* metrics_node.c */
-metric_value metric_one, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs, metric_oldest_wait,
-    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_retries, metric_captures;
+metric_value metric_one, metric_host_memory, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs,
+    metric_oldest_wait, metric_decisions, metric_submitted, metric_ends, metric_oom, metric_retries, metric_captures;
 metric_value metric_user_gpu_time, metric_user_energy, metric_user_ends, metric_user_oom, metric_user_retries;
 metric_value metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
 
 /* metrics_gpu.c */
-metric_value metric_gpu_lost, metric_gpu_unknown, metric_gpu_jobs, metric_gpu_total, metric_gpu_used,
-    metric_gpu_reserved, metric_gpu_unmanaged, metric_gpu_free, metric_gpu_measure, metric_gpu_active_time,
-    metric_gpu_read_time, metric_gpu_power, metric_gpu_idle_power, metric_gpu_energy, metric_gpu_idle_energy,
-    metric_gpu_unmanaged_energy, metric_gpu_xid, metric_gpu_xids;
+metric_value metric_gpu_lost, metric_gpu_drained, metric_gpu_unknown, metric_gpu_jobs, metric_gpu_total,
+    metric_gpu_used, metric_gpu_reserved, metric_gpu_unmanaged, metric_gpu_free, metric_gpu_measure,
+    metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power, metric_gpu_idle_power, metric_gpu_energy,
+    metric_gpu_idle_energy, metric_gpu_unmanaged_energy, metric_gpu_xid, metric_gpu_xids;
 metric_value metric_job_reserved, metric_job_used, metric_stray, metric_job_peak, metric_job_over, metric_job_victims,
     metric_job_slowdown, metric_job_gpu_time, metric_job_energy;
 

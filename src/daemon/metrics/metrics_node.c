@@ -9,6 +9,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
+#include "core/ledger.h"
 #include "daemon/capture/captures.h"
 #include "daemon/engine/engine.h"
 #include "daemon/metrics/metrics_internal.h"
@@ -17,6 +18,7 @@ METRIC(metric_one, subject, true, 1)
 METRIC(metric_node_time, subject, true, scene->now_ns)
 METRIC(metric_time_scale, subject, true, (int64_t)(nodetime_scale() * 1e3 + 0.5))
 METRIC(metric_store_trouble, subject, true, engine_trouble(scene->daemon->engine) != NULL)
+METRIC(metric_host_memory, subject, true, core_resources_held(scene->daemon->core)->host_memory_bytes)
 METRIC(metric_jobs, state, true, (int64_t)scene->counts[state->number])
 METRIC(metric_oldest_wait, subject, true, scene->now_ns - scene->oldest_ns)
 METRIC(metric_decisions, decision, true, (int64_t)engine_decisions(scene->daemon->engine, decision->number))

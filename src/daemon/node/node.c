@@ -209,7 +209,7 @@ static void log_closed(const struct node *node, uint32_t number, const struct gp
     const struct node_gpu *entry = node_gpu_numbered(node, number);
     bool lost = !reading || reading->error;
     bool partitioned = !lost && reading->kind == GPU_PARTITIONED;
-    CLEANUP(free_ptr) char *why = partitioned ? NULL : node_why_closed(node, entry, gpu);
+    CLEANUP(free_ptr) char *why = partitioned ? NULL : node_why_lost(node, entry, gpu);
 
     daemon_log("GPU %" PRIu32 " (%s) %s%s%s: nothing is placed there", number, gpu->uuid,
                partitioned ? "is in MIG mode now"

@@ -1,8 +1,7 @@
 /* Shared by the files of the node. node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
  * jobs' memory. node_stray.c names the processes on GPUs that their job was not given. node_evidence.c gathers the
  * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_untold.c of what NVML does not
- * tell, node_json.c shows it all, node_notes.c what is
- * to be said beside it. */
+ * tell, node_closed.c why GPUs take no job, node_json.c shows it all, node_notes.c what is to be said beside it. */
 #ifndef CARMA_DAEMON_NODE_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_NODE_INTERNAL_H
 
@@ -179,9 +178,9 @@ bool node_untold_is_forgiven(const struct node_gpu *entry);
 bool node_untold_is_open(const struct node_gpu *entry, const struct gpu_reading *reading);
 void node_untold_report(struct node *node);
 
-/* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned
+/* Why it is lost; NULL: it is not, or its instances take jobs in its place. `entry`, `gpu`: as known, else NULL. Owned
  * by the caller. */
-char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
+char *node_why_lost(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
 json_t *node_untold_to_json(const struct node_gpu *entry, bool closed); /* besides the reason that it is */
 
 /* GPUs with a line that the core does not know: with and without a UUID; the latter's place of a UUID, owned by the
@@ -190,6 +189,12 @@ bool node_has_own_line(const struct node *node, const struct node_gpu *entry);
 uint32_t node_lines_unnamed(const struct node *node, const struct node_unnamed **first);
 char *node_unnamed_key(const struct node_unnamed *unnamed);
 char *node_why_unnamed(const struct node_unnamed *unnamed);
+
+/* node_closed.c: why nothing is placed on a GPU, every ground that holds in one text; NULL: jobs are, or its instances
+ * take them. `entry`, `gpu`: as known, else NULL. Owned by the caller. And the same, with what keeps some jobs away, as
+ * a list of grounds with who and since when (docs/formats/http.md). */
+char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
+json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
 
 /* node_json.c */
 const char *node_kind_name(uint32_t kind);

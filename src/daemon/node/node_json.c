@@ -156,6 +156,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
         node_share_of(node, gpu->number, &entry->reading, &why);
     json_object_set_new(json, "share_why", *why ? json_string(why) : json_null());
     add_why(json, node_why_closed(node, read, gpu));
+    json_object_set_new(json, "closed", node_closed_to_json(node, read, gpu));
     json_object_set_new(json, "notes", node_notes_to_json(node, read, gpu));
     set(json, "total_bytes", gpu->total_bytes, gpu->total_bytes > 0);
     set(json, "free_bytes", node_free_bytes(node, gpu, entry), !gpu->lost);

@@ -20,6 +20,7 @@ struct shown {
     uint32_t share; /* enum share_mode */
     uint32_t kind;
     bool there, read;
+    int64_t drained_ns; /* since then, summed over the GPU and the node */
     int64_t total_bytes, used_bytes, free_bytes, unmanaged_bytes;
     int64_t sm_permille, power_mw;
     uint64_t xid, xid_count;
@@ -117,6 +118,7 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
         add_row(look, heading, NODE_NO_NUMBER);
     row = add_row(look, entry, gpu->number);
     row->there = !gpu->lost;
+    row->drained_ns = gpu_drain(node->daemon->core, gpu)->since_ns + gpu_drain(node->daemon->core, NULL)->since_ns;
     row->total_bytes = gpu->total_bytes ? gpu->total_bytes : -1;
     row->free_bytes = gpu->lost ? -1 : node_free_bytes(node, gpu, entry ? entry : &unread);
     row->unmanaged_bytes = row->read ? entry->attribution.unmanaged_bytes : -1;
@@ -184,6 +186,7 @@ static json_t *row_to_json(const struct node *node, const struct shown *row, con
     json_object_set_new(json, "kind", reading ? json_string(node_kind_name(row->kind)) : json_null());
     json_object_set_new(json, "parent", text_or_null(reading && *reading->parent ? reading->parent : NULL));
     json_object_set_new(json, "lost", json_boolean(!row->there));
+    json_object_set_new(json, "drained", json_boolean(gpu && (gpu->drained || gpu->node_drained)));
     json_object_set_new(json, "why", text_or_null(why));
     json_object_set_new(json, "share", is_heading ? json_null() : json_string(share_mode_name(row->share)));
     json_object_set_new(json, "total_bytes", natural_or_null(row->total_bytes));

@@ -78,7 +78,7 @@ char *node_why_unnamed(const struct node_unnamed *unnamed)
                      unnamed->index, gpu_error_text(unnamed->error), unnamed->error);
 }
 
-char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
+char *node_why_lost(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
 {
     if (gpu && !gpu->lost)
         return NULL;

@@ -88,34 +88,16 @@ static json_t *row_to_json(const struct store_history *row)
 {
     json_t *json = json_object();
 
-    json_object_set_new(json, "id", json_integer((json_int_t)row->job));
-    json_object_set_new(json, "user", text_or_null(row->user));
-    json_object_set_new(json, "uid", json_integer(row->uid));
-    json_object_set_new(json, "name", text_or_null(row->name));
-    json_object_set_new(json, "state", text_or_null(row->state));
+#define HIDDEN(name, value)
+#define PLAIN(name, value)                                   json_object_set_new(json, name, json_integer((json_int_t)(value)));
+#define FROM_0(name, value)                                  json_object_set_new(json, name, number_or_null(value));
+#define OVER_0(name, value)                                  json_object_set_new(json, name, number_or_null((value) > 0 ? (value) : -1));
+#define MOMENT(name, value)                                  json_object_set_new(json, name, shown_or_null(value));
+#define WORD(name, value)                                    json_object_set_new(json, name, text_or_null(value));
+#define SOURCE(name, value)                                  json_object_set_new(json, name, text_or_null(present_name(value)));
+#define COLUMN(type, member, kind, column, sums, form, name) form(name, row->member)
+#include "store/history.def"
     json_object_set_new(json, "letter", text_or_null(letter_of(row->state)));
-    json_object_set_new(json, "exit_cause", text_or_null(row->cause));
-    json_object_set_new(json, "gpus", json_integer(row->gpus));
-    json_object_set_new(json, "submitted_ns", json_integer(nodetime_shown_ns(row->submitted_ns)));
-    json_object_set_new(json, "first_started_ns", shown_or_null(row->first_started_ns));
-    json_object_set_new(json, "started_ns", shown_or_null(row->started_ns));
-    json_object_set_new(json, "ended_ns", json_integer(nodetime_shown_ns(row->ended_ns)));
-    json_object_set_new(json, "wait_ns", number_or_null(row->wait_ns));
-    json_object_set_new(json, "gpu_ns", json_integer(row->gpu_ns));
-    json_object_set_new(json, "memory_mib_ms", number_or_null(row->memory_mib_ms));
-    json_object_set_new(json, "memory_measured_mib_ms", number_or_null(row->memory_measured_mib_ms));
-    json_object_set_new(json, "modelled_energy_mj", json_integer(row->energy_mj));
-    json_object_set_new(json, "attempts", json_integer(row->attempts));
-    json_object_set_new(json, "oom_crashes", json_integer(row->oom_crashes));
-    json_object_set_new(json, "handle_crashes", json_integer(row->handle_crashes));
-    json_object_set_new(json, "retries", json_integer(row->retries));
-    json_object_set_new(json, "reserved_bytes", number_or_null(row->reserved_bytes));
-    json_object_set_new(json, "reservation_source", text_or_null(row->reservation_source));
-    json_object_set_new(json, "last_reserved_bytes", number_or_null(row->last_reserved_bytes));
-    json_object_set_new(json, "last_reservation_source", text_or_null(present_name(row->last_reservation_source)));
-    json_object_set_new(json, "estimate_bytes", number_or_null(row->estimate_bytes));
-    json_object_set_new(json, "estimator", text_or_null(row->estimator));
-    json_object_set_new(json, "peak_bytes", row->peak_bytes > 0 ? json_integer(row->peak_bytes) : json_null());
     return json;
 }
 

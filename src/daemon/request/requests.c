@@ -18,7 +18,7 @@
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
 #include "daemon/request/explanation.h"
-#include "daemon/request/gpu_open.h"
+#include "daemon/request/gpu_close.h"
 #include "daemon/request/history_query.h"
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
@@ -206,11 +206,11 @@ void requests_handle(struct http_request *request, void *user)
         handle_whatif(daemon, request, path + 6);
     else if (strcmp(path, "learned/forget") == 0 && strcmp(request->method, "POST") == 0)
         learned_forget(daemon, request);
-    else if (strcmp(path, "gpus/open") == 0 && strcmp(request->method, "POST") == 0)
-        gpu_open(daemon, request);
+    else if (strncmp(path, "gpus/", 5) == 0)
+        gpu_close(daemon, request);
     else if (strcmp(path, "share") == 0 && strcmp(request->method, "POST") == 0)
         share_table_give(daemon, request);
-    else if (strcmp(path, "learned/forget") == 0 || strcmp(path, "gpus/open") == 0)
+    else if (strcmp(path, "learned/forget") == 0)
         wrong_method(request, "POST");
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "learned") != 0 && strcmp(path, "status") != 0 &&
              strcmp(path, "gpus") != 0 && strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 &&

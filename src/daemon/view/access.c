@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/log.h"
 #include "daemon/log.h"
 
 #define VERDICT_LIFE_NS (10 * NS_PER_SEC)
@@ -29,7 +29,7 @@ struct question {
 };
 
 struct access {
-    struct daemon *daemon;
+    uv_loop_t *loop;
     struct verdict *verdicts; /* some of them stale */
     size_t verdict_count, verdict_capacity;
     struct question *questions; /* in the order of arrival */
@@ -162,7 +162,7 @@ static void look_up_next(struct access *access)
         return;
     access->looking = true;
     access->asked = access->questions->uid;
-    uv_queue_work(access->daemon->loop, &access->work, look_up, on_looked_up);
+    uv_queue_work(access->loop, &access->work, look_up, on_looked_up);
 }
 
 void access_ask(struct access *access, uid_t caller, uid_t owner, void (*answer)(int status, void *user), void *user)
@@ -187,13 +187,13 @@ void access_ask(struct access *access, uid_t caller, uid_t owner, void (*answer)
     look_up_next(access);
 }
 
-struct access *access_new(struct daemon *daemon)
+struct access *access_new(uv_loop_t *loop, const char *admin_group)
 {
     struct access *access = xcalloc(1, sizeof *access);
 
-    access->daemon = daemon;
+    access->loop = loop;
     access->work.data = access;
-    access->group = daemon->config.admin_group ? xstrdup(daemon->config.admin_group) : NULL;
+    access->group = admin_group ? xstrdup(admin_group) : NULL;
     return access;
 }
 

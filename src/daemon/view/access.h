@@ -11,9 +11,9 @@
 #define CARMA_DAEMON_VIEW_ACCESS_H
 
 #include <sys/types.h>
+#include <uv.h>
 
 struct access;
-struct daemon;
 
 /* The parts of a job that are shown. Its entry in the queue: user, state, resources, reasons, times, in carma's own
  * words and numbers. The rest was written by the user, or by the job: command, directory, paths, names of files, quoted
@@ -24,7 +24,7 @@ enum access_view access_view_of(uid_t caller, uid_t owner);
 
 /* The group's members are looked up on libuv's pool, however long that takes, and remembered for a few seconds. A group
  * that is not there is logged: it has no members until it is. */
-struct access *access_new(struct daemon *daemon);
+struct access *access_new(uv_loop_t *loop, const char *admin_group);
 void access_free(struct access *access); /* waiting callers get -ESHUTDOWN once their look-up has ended: run the loop
                                             until then */
 

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/log.h"
 
 #define NAMES_MAX    256
 #define NAME_LIFE_NS (600 * NS_PER_SEC)
@@ -22,7 +22,7 @@ struct name {
 };
 
 struct owners {
-    struct daemon *daemon;
+    uv_loop_t *loop;
     struct name *names; /* the oldest first */
     bool closing;
     /* One lookup at a time: a slow directory service gets no more than one thread of the pool. */
@@ -117,7 +117,7 @@ static void look_up_next(struct owners *owners)
             continue;
         owners->looking = true;
         owners->asked = name->uid;
-        uv_queue_work(owners->daemon->loop, &owners->work, look_up, on_looked_up);
+        uv_queue_work(owners->loop, &owners->work, look_up, on_looked_up);
     }
 }
 
@@ -160,11 +160,11 @@ void owners_keep(struct owners *owners, uid_t uid, const struct owner *found)
     keep(find_or_add(owners, uid), found);
 }
 
-struct owners *owners_new(struct daemon *daemon)
+struct owners *owners_new(uv_loop_t *loop)
 {
     struct owners *owners = xcalloc(1, sizeof *owners);
 
-    owners->daemon = daemon;
+    owners->loop = loop;
     owners->work.data = owners;
     return owners;
 }

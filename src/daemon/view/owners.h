@@ -6,17 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <uv.h>
 
 #include "api/submission_text.h"
 #include "base/error.h"
 
-struct daemon;
 struct owners;
 
 /* Waits for the answer: not for the loop. An error: the database could not be asked. */
 int owner_look_up(uid_t uid, struct owner *owner, struct error *err);
 
-struct owners *owners_new(struct daemon *daemon);
+struct owners *owners_new(uv_loop_t *loop);
 void owners_free(struct owners *owners); /* run the loop until a lookup under way has ended */
 
 /* Whether the user has an entry, looked up within the last ten minutes: *owner is then the caller's. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/nvml/nvml.h"
+#include "gpu/backend.h"
 
 /* Sets the function pointer at `slot` to the first of two names that the library has, or to NULL. */
 static void find(const struct nvml_calls *calls, void *slot, const char *name, const char *older)

@@ -25,8 +25,6 @@
 
 #include "gpu/backend.h"
 
-#define GPU_NVML_LIBRARY_ENV "CARMA_NVML_LIBRARY"
-
 extern const struct gpu_backend gpu_backend_nvml;
 
 #endif
