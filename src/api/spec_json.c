@@ -32,6 +32,9 @@ json_t *job_field_to_json(const struct job_field *field, const struct job_spec *
     case KIND_U32:
         json = json_integer(*(const uint32_t *)at);
         break;
+    case KIND_I32:
+        json = json_integer(*(const int32_t *)at);
+        break;
     case KIND_I64:
         json = from_known(*(const int64_t *)at);
         break;
@@ -124,10 +127,31 @@ static int field_from_json(const struct job_field *field, const json_t *json, st
             return rc;
         *(uint32_t *)at = (uint32_t)number;
         break;
+    case KIND_I32:
+        if (!json_is_integer(json))
+            return error_set(err, EINVAL, "%s is not a whole number", field->name);
+        if ((rc = spec_check_number(field->name, json_integer_value(json), field->low, field->high, err)))
+            return rc;
+        *(int32_t *)at = (int32_t)json_integer_value(json);
+        break;
     case KIND_I64:
         return read_integer(field->name, json, at, err);
     }
     return 0;
+}
+
+int job_field_from_json(const struct job_field *field, const json_t *json, struct job_spec *spec, struct error *err)
+{
+    struct job_spec nothing;
+
+    if (job_field_kind(field) == KIND_LIST)
+        return error_set(err, EINVAL, "%s is a list", field->name);
+    job_spec_init(&nothing);
+    if (job_field_kind(field) == KIND_TEXT)
+        free_ptr(job_field_at(field, spec));
+    else
+        memcpy(job_field_at(field, spec), job_field_at(field, &nothing), job_field_size(field));
+    return json_is_null(json) ? 0 : field_from_json(field, json, spec, err);
 }
 
 /* A name from outside, fit for a message. */

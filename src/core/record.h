@@ -69,6 +69,8 @@ struct record_gpu {
     int32_t part_permille; /* of its GPU's SMs, of a MIG instance; 0: all */
 };
 
+#define PRIORITY_MOST 10 /* of a job, and as far below 0 */
+
 struct record_submitted {
 #define WANT(type, member, kind, name, since, from) type member;
 #include "core/wants.def"
@@ -78,6 +80,20 @@ struct record_submitted {
 struct record_estimated {
     int64_t request_bytes;  /* memory per GPU */
     int32_t smact_permille; /* expected solo SM activity, or -1 */
+};
+
+struct record_edited {
+    struct record_submitted wants; /* all that it wants now; its workload stays */
+    int64_t begin_ns;              /* it does not begin before; 0: at any time; -1: as it is */
+};
+
+/* Where a job goes among those of its user that wait and have its priority. */
+enum ordered_where { ORDERED_FIRST, ORDERED_LAST, ORDERED_BEFORE };
+
+struct record_ordered {
+    uint64_t last;   /* the last of its array that goes with it; the job itself: it goes alone */
+    uint32_t where;  /* enum ordered_where */
+    uint64_t before; /* ORDERED_BEFORE: this job */
 };
 
 /* What a job waits for. */
@@ -393,6 +409,8 @@ struct record {
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_estimated estimated;
+        struct record_edited edited;
+        struct record_ordered ordered;
         struct record_depends depends;
         struct record_told told;
         struct record_refused refused;

@@ -62,11 +62,73 @@ static void submit(struct world *world)
         *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
     if (world->seed % 8 == 3 && !wants->external)
         join_array(world, wants);
+    if (world->seed % 8 == 5 && random_range(r, 0, 2) == 0)
+        wants->priority = (int32_t)random_range(r, -2, 2);
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
     world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};
     while ((world->seed % 8 == 2 || world->seed % 8 == 4) && random_range(r, 0, 2) == 0)
         depend(world, (uint64_t)random_range(r, 0, 3) ? world->next_job - 1 : any_job(world));
+}
+
+/* The user's own jobs alone exchange their places. */
+static void check_places(struct world *world, uint64_t moved, const uint64_t *places)
+{
+    uint64_t sum = 0, before = 0;
+
+    for (uint64_t id = 1; id < world->next_job; id++) {
+        const struct job *job = core_find_job(world->core, id);
+        bool own = world->jobs[id].wants.uid == world->jobs[moved].wants.uid &&
+                   world->jobs[id].wants.priority == world->jobs[moved].wants.priority;
+        if (job && !own && job->place != places[id])
+            fail(world, "job %" PRIu64 " has another place, as job %" PRIu64 " was moved", id, moved);
+        sum += job ? job->place : 0;
+        before += job ? places[id] : 0;
+    }
+    if (sum != before)
+        fail(world, "the places are not those from before job %" PRIu64 " was moved", moved);
+}
+
+static void order_jobs(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_ORDERED, .job = any_job(world)};
+    uint64_t places[MAX_JOBS] = {0};
+    const struct job *job;
+
+    for (uint64_t id = 1; id < world->next_job; id++)
+        places[id] = (job = core_find_job(world->core, id)) ? job->place : 0;
+    input.ordered = (struct record_ordered){.last = input.job + (uint64_t)random_range(r, 0, 3),
+                                            .where = (uint32_t)random_range(r, 0, ORDERED_BEFORE),
+                                            .before = any_job(world)};
+    if (feed(world, &input))
+        check_places(world, input.job, places);
+}
+
+/* Refused of one that does not wait, and of what a job that has run must keep. */
+static void edit_job(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_EDITED, .job = any_job(world)};
+    struct world_job *job = &world->jobs[input.job];
+    struct record_submitted *wants = &input.edited.wants;
+
+    *wants = job->wants;
+    input.edited.begin_ns = random_range(r, 0, 2) ? -1 : random_range(r, 0, 1) * (world->now_ns + NS_PER_SEC);
+    wants->priority = (int32_t)random_range(r, -2, 2);
+    wants->exclusive ^= random_range(r, 0, 3) == 0;
+    wants->gpus = random_range(r, 0, 3) ? wants->gpus : (uint32_t)random_range(r, 0, 3);
+    if (random_range(r, 0, 1)) {
+        wants->request_bytes = random_range(r, 1, 44) * GIB;
+        wants->request_source = SOURCE_DECLARED;
+    }
+    if (!feed(world, &input))
+        return;
+    job->wants = *wants;
+    if (input.edited.begin_ns >= 0) { /* in these worlds nobody waits for others */
+        job->depends_count = input.edited.begin_ns > 0;
+        job->depends[0] = (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = input.edited.begin_ns};
+    }
 }
 
 static uint64_t any_running(struct world *world)
@@ -458,7 +520,10 @@ void random_input(struct world *world)
         submit(world);
         break;
     case 5 ... 6:
-        person_acts(world);
+        if (world->seed % 8 == 5 && random_range(r, 0, 1))
+            (random_range(r, 0, 1) ? order_jobs : edit_job)(world);
+        else
+            person_acts(world);
         break;
     case 7 ... 9:
         job_ends(world);
