@@ -138,10 +138,10 @@ class Job:
             raise CarmaError(f"permission denied: job {self.id} belongs to {info.get('user')}")
         if follow:
             return output.follow(
-                self.id, path, lambda: self._ask_patiently()["state"] in ENDED, lambda: time.sleep(FOLLOW_S)
+                self.id, path, lambda: self._ask_patiently()["state"] in ENDED, lambda: time.sleep(FOLLOW_S), info["uid"]
             )
         try:
-            with output.open_file(self.id, path) as file:
+            with output.open_file(self.id, path, info["uid"]) as file:
                 return file.read().decode("utf-8", "replace")
         except FileNotFoundError:
             if not info.get("started_ns") and info["state"] not in ENDED:

@@ -215,6 +215,9 @@ def check_commands(place):
         name = place / f"{kind} of monitor"
         plant(name)
         refuse(f"{place.name}: monitor --file {kind}", [CARMA, "monitor", f"--csv={name}", "--for", "0.01"])
+    (T / "trace.csv").write_text("arrival_s,workload,duration_s\n0,resnet18_cifar100_20e_3,30\n")
+    LINKS["link to a directory"](place / "of-play")
+    refuse(f"{place.name}: play --output-dir", [CARMA, "play", "--output-dir", place / "of-play", T / "trace.csv"])
 
 
 def refuse(what, words, **more):

@@ -24,7 +24,9 @@ runs 66 -- "$TRAIN" --memory 4G --seconds 30000
 
 shows ": whole: " admin verify --state "$STATE"
 grep -q ' [1-9][0-9]* snapshots, ' "$T/out" || fail "no snapshot was looked at: $(cat "$T/out")"
+mkdir copy.db-journal copy.db-wal copy.db-shm # others may have put such names there: SQLite meets none of them
 expect_ok admin backup --state "$STATE" "$T/copy.db"
+[ -z "$(find . -maxdepth 1 -name '.carma-backup*')" ] || fail "the copy's own directory is left"
 [ "$(stat -c %a copy.db)" = 600 ] || fail "the copy has mode $(stat -c %a copy.db)"
 expect_error 1 "name a new file" admin backup --state "$STATE" "$T/copy.db"
 run cancel 66

@@ -54,6 +54,8 @@ as alice ln -sf "$T/teams" link
 prints 'CUDA out of memory. root-secret' logs 4 # her groups' rights
 as alice ln -sf "$CARMA_SOCKET" link # which cannot be opened
 expect_error 1 'not a regular file' logs 4
+as alice ln -sf /proc/self/status link # which has no size
+timeout "$PATIENCE_S" "$CARMA" logs 4 >/dev/null || fail "carma logs of a file of /proc does not end"
 
 # Turned into such a link while the job runs: it is read with her rights to classify the failure.
 run_as alice submit --parsable -o swapped -- sh -c 'rm swapped; ln -s "$1" swapped; exit 1' sh "$T/secret"
@@ -115,6 +117,8 @@ printf 'arrival_s,workload,duration_s,uid\n0,resnet18_cifar100_20e_3,30,12001\n0
 "$CARMA" play --json --output-dir "$T/play" "$T/two.csv" >"$T/report" 2>"$T/err" || fail "play as root: $(cat "$T/err")"
 [ "$(stat -c %u "$T"/play/*.out | tr '\n' ' ')" = '12001 12002 ' ] || fail "the jobs are not their users': $(ls -l "$T/play")"
 grep -q '"users": 2' "$T/report" || fail "the report: $(cat "$T/report")"
+as bob mkdir theirs
+expect_error 1 'belongs to uid 12002' play --output-dir "$T/bob/theirs" "$T/two.csv"
 
 # What she may not do there is warned of at once.
 install -d -m 700 "$T/closed"

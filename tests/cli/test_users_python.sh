@@ -70,6 +70,21 @@ python_as alice $python -c 'import carma; carma.FunctionJob(2, "open").result()'
 grep -q '^carma.errors.JobFailed: job 2: open/result.pickle: belongs to another user' "$T/err" || fail "$said: $(cat "$T/err")"
 [ ! -s "$T/out" ] || fail "what bob wrote ran: $(cat "$T/out")"
 
+# Root reads an output with the rights of the job's user.
+(umask 077 && echo root-secret >"$T/secret")
+as alice ln -s "$T/secret" link
+python_as alice $python -c 'import carma; print(carma.submit("true", output="link", hold=True).id)'
+expect_output 3
+$python -c '
+import carma
+assert carma.Job(1).logs() == "secret\n"
+try:
+    print(carma.Job(3).logs())
+except carma.CarmaError as error:
+    assert "Permission denied" in str(error), error
+else:
+    raise AssertionError("root reads for alice what she may not")' || fail "root and the outputs of alice"
+
 # By TCP a client that shows the token is alice. One that shows none, or one that others can read, is refused.
 ask='import carma; print(carma.submit("true", hold=True).info["user"])'
 python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"

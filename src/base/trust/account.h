@@ -13,6 +13,8 @@ struct account {
     int group_count;
 };
 
+#define ACCOUNT_NOBODYS_GROUP 65534 /* stands for the group of a user without an account */
+
 /* The account, without its groups. 0; -ENOENT: there is none; another negative errno: the database cannot tell. */
 int account_look_up(uid_t uid, struct account *account);
 

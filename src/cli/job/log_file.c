@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,12 +72,20 @@ int log_file_open(const char *path, int64_t owner, int *fd, struct error *err)
     return 0;
 }
 
+/* As those of /proc, which a link may lead to: they would be printed again and again. */
+static bool has_no_size(int fd, const struct stat *st)
+{
+    char byte;
+
+    return st->st_size == 0 && pread(fd, &byte, 1, 0) == 1;
+}
+
 ssize_t log_file_read(int fd, char *block, size_t size, struct error *err)
 {
     struct stat st;
     ssize_t count;
 
-    if (fstat(fd, &st) == 0 && st.st_size < lseek(fd, 0, SEEK_CUR))
+    if (fstat(fd, &st) == 0 && st.st_size < lseek(fd, 0, SEEK_CUR) && !has_no_size(fd, &st)) /* it was cut */
         lseek(fd, 0, SEEK_SET);
     count = read(fd, block, size);
     return count < 0 ? error_set(err, errno, "cannot read the job's output: %s", strerror(errno)) : count;

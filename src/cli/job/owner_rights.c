@@ -12,8 +12,6 @@
 #include "base/trust/account.h"
 #include "base/memory.h"
 
-#define NOBODYS_GROUP 65534 /* stands for the group of a user who has no account any more */
-
 /* glibc's setgroups() is for all threads. */
 static int set_groups(int count, const gid_t *groups)
 {
@@ -28,7 +26,7 @@ static int set_groups(int count, const gid_t *groups)
 static void account_of(uid_t uid, struct account *account)
 {
     if (account_look_up(uid, account) < 0)
-        account->gid = NOBODYS_GROUP;
+        account->gid = ACCOUNT_NOBODYS_GROUP;
     else
         account->group_count = account_groups(account->name, account->gid, &account->groups);
 }

@@ -1,19 +1,20 @@
 /* carma play: submits a trace's jobs at their times, follows them, and reports the thesis's metrics. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/spec_limits.h"
 #include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"
+#include "base/trust/guarded.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -128,14 +129,17 @@ static void catch_interrupts(void)
     }
 }
 
-static int require_empty(const char *path, struct error *err)
+static int require_empty(const char *path, int fd, struct error *err)
 {
-    DIR *dir = opendir(path);
+    int copy = dup(fd);
+    DIR *dir = fdopendir(copy);
     struct dirent *entry;
     int rc = 0;
 
-    if (!dir)
+    if (!dir) {
+        close_fd(&copy);
         return error_set(err, errno, "%s: %s", path, strerror(errno));
+    }
     while (rc == 0 && (entry = readdir(dir))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             rc = error_set(err, EEXIST, "--output-dir %s is not empty: name a new or an empty directory", path);
@@ -144,10 +148,13 @@ static int require_empty(const char *path, struct error *err)
     return rc;
 }
 
-/* An absolute path, owned by the caller. */
+/* An absolute path, owned by the caller: of the directory that was looked at, since another may have made the name. */
 static int make_directory(const char *given, char **directory, struct error *err)
 {
     const char *temporary = getenv("TMPDIR");
+    CLEANUP(free_ptr) char *opened = NULL;
+    CLEANUP(close_fd) int fd = -1;
+    struct error why;
     int rc;
 
     if (!given) {
@@ -155,11 +162,14 @@ static int make_directory(const char *given, char **directory, struct error *err
         return mkdtemp(*directory) ? 0 : error_set(err, errno, "%s: %s", *directory, strerror(errno));
     }
     rc = file_make_dirs(given, 0755, err);
-    if (rc == 0)
-        rc = require_empty(given, err);
     if (rc)
         return rc;
-    *directory = realpath(given, NULL);
+    fd = guarded_directory(given, O_RDONLY, &why);
+    rc = fd < 0 ? error_set(err, fd, "--output-dir %s: %s", given, why.text) : require_empty(given, fd, err);
+    if (rc)
+        return rc;
+    opened = xasprintf("/proc/self/fd/%d", fd);
+    *directory = realpath(opened, NULL);
     return *directory ? 0 : error_set(err, errno, "%s: %s", given, strerror(errno));
 }
 
@@ -181,7 +191,11 @@ static int check_users(const char *path, const struct trace *trace, bool *severa
 /* They all write into it. */
 static int open_to_users(const char *directory, struct error *err)
 {
-    return chmod(directory, 01777) == 0 ? 0 : error_set(err, errno, "%s: %s", directory, strerror(errno));
+    int rc = guarded_own_directory(directory, 01777, err);
+
+    if (rc)
+        error_prefix(err, "--output-dir %s", directory);
+    return rc;
 }
 
 static int read_trace(const struct play_options *wanted, const char *path, struct workloads *workloads,

@@ -1,10 +1,21 @@
 #include "daemon/capture/ask.h"
 
+#include <unistd.h>
+
 #include "api/capture_request.h"
 #include "api/spec.h"
 #include "base/memory.h"
+#include "base/trust/account.h"
 #include "daemon/capture/digests.h"
 #include "launch/cgroup.h"
+
+/* Without an account he is in no group: the one with his number is others'. */
+static gid_t group_of(const struct job_view *view)
+{
+    if (view->wants->uid == geteuid())
+        return getegid();
+    return view->gid >= 0 ? (gid_t)view->gid : ACCOUNT_NOBODYS_GROUP;
+}
 
 /* As the job's user, in its directory. `group` is the text that request.cgroup borrows. */
 static struct capture_request request_of(const struct job_view *view, bool bare, char **group)
@@ -14,7 +25,7 @@ static struct capture_request request_of(const struct job_view *view, bool bare,
 
     *group = place->base ? cgroup_locate(place->mounts, place->base) : NULL;
     return (struct capture_request){.uid = view->wants->uid,
-                                    .gid = known ? (gid_t)view->gid : view->wants->uid,
+                                    .gid = group_of(view),
                                     .user = known ? job_view_user(view) : NULL,
                                     .directory = job_view_spec(view).directory,
                                     .cgroup = *group,

@@ -6,6 +6,7 @@
 #include "api/spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/trust/account.h"
 #include "base/units.h"
 #include "core/ledger.h"
 #include "daemon/log.h"
@@ -86,7 +87,7 @@ static void tell_memory(struct launch_request *request, const struct daemon *dae
 static void tell_user(struct launch_request *request, const struct job_view *view)
 {
     request->uid = view->wants->uid;
-    request->gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants->uid;
+    request->gid = view->gid >= 0 ? (gid_t)view->gid : ACCOUNT_NOBODYS_GROUP;
     request->user = view->gid >= 0 ? job_view_user(view) : NULL;
     if (request->uid == geteuid())
         request->gid = getegid();
