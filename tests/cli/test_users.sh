@@ -43,6 +43,16 @@ for user in bob carol; do
     refused $user 'permission denied: job 3 belongs to alice' logs 3
 done
 
+# Nor why one was refused: that may be the message of a run before.
+run_as alice submit --parsable --hold -- true
+run_as alice submit --parsable -d afterok:5 -- true
+allowed alice cancel 5
+until_field 6 state REFUSED
+run_as alice explain 6
+grep -q '^job 6 was refused: it depended on job 5' "$T/out" || fail "$said: $(cat "$T/out")"
+run_as bob explain 6
+grep -qx 'job 6 was refused' "$T/out" || fail "$said: $(cat "$T/out")"
+
 # Nobody else changes her jobs; an administrator may, and the log names the administrator.
 for verb in cancel hold release checkpoint; do
     refused bob 'belongs to alice' $verb 1
@@ -58,17 +68,17 @@ allowed carol cancel 1
 until_field 1 state CANCELLED
 grep -q 'job 1 of alice: cancelled by uid 12003' "$T/daemon.log" || fail "the log does not name the user that cancelled"
 run_as alice submit --parsable --hold -- true
-allowed alice cancel 5
-expect_field 5 state CANCELLED
+allowed alice cancel 7
+expect_field 7 state CANCELLED
 
 # Without an admin_group there are no administrators; root needs none.
 restart_daemon
 run_as alice submit --parsable --hold -- true
-refused carol 'belongs to alice' cancel 6
-expect_ok cancel 6
+refused carol 'belongs to alice' cancel 8
+expect_ok cancel 8
 stop_daemon
 # A group that is not there has no members.
 start_daemon --set admin_group=no-such-group
 run_as alice submit --parsable --hold -- true
-refused carol 'belongs to alice' cancel 7
+refused carol 'belongs to alice' cancel 9
 grep -q "admin_group 'no-such-group': there is no such group" "$T/daemon.log" || fail "nothing is said of the missing group"

@@ -69,7 +69,9 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
         return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
                          view->crashes == 1 ? "" : "s");
     case JOB_REFUSED:
-        return view->message ? xasprintf("was refused: %s", view->message) : xstrdup("can never run on this node");
+        if (view->message && access == ACCESS_ALL) /* it may be of an earlier run, and quote its output */
+            return xasprintf("was refused: %s", view->message);
+        return xstrdup(view->message ? "was refused" : "can never run on this node");
     case JOB_LOST:
         return xstrdup(view->exit.cause == EXIT_ORPHAN
                            ? "was lost: its processes have gone, and nobody said how they ended"
