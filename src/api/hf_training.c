@@ -13,7 +13,7 @@
 #define PACKED_DOUBT  100 /* the kernels of 4-bit weights are assumed */
 
 /* More of the 98th percentile, by what is assumed (docs/estimation.md has the rows). */
-#define VARIED_SPREAD  150 /* the order of the lengths */
+#define VARIED_SPREAD  100 /* the order of the lengths */
 #define PACKED_SPREAD  100
 #define SHARDED_SPREAD 50
 
@@ -61,6 +61,7 @@ int hf_training_capture(struct capture *capture, struct transformer *transformer
     const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
     struct training training;
     int64_t events;
+    bool reserved; /* else the replay of this one program has to do */
     int rc;
 
     *capture = (struct capture){0};
@@ -79,9 +80,12 @@ int hf_training_capture(struct capture *capture, struct transformer *transformer
         return error_set(err, EINVAL,
                          "%s: the model's training steps have %" PRId64 " events, more than %d: it has too many layers",
                          name, events, PROGRAM_MAX_EVENTS);
-    if ((rc = estimate_spend(events_left, events, name, err)))
+    reserved = transformer->kind != TRANSFORMER_VISION && events * (1 + RESERVE_PROGRAMS) <= *events_left;
+    if ((rc = estimate_spend(events_left, reserved ? events * (1 + RESERVE_PROGRAMS) : events, name, err)))
         return rc;
     transformer_lower(&capture->program, transformer, &training, method);
+    if (reserved)
+        transformer_reserve(capture->reserve, transformer, &training, method);
     describe(capture, &training, transformer, method);
     return 0;
 }

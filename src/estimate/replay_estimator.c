@@ -89,6 +89,22 @@ static double widened(const struct estimate_question *question, int32_t quantile
     return pow(1 + spread, (quantile_permille - 500) / 480.0);
 }
 
+/* A configuration's reserve follows from its tensors, so that a larger training never needs less: what the
+ * allocator does with just these sizes is chance. */
+static void take_reserve(struct features *features, const struct capture *capture, int64_t limit_bytes)
+{
+    struct replay_result *replay = &features->replays[features->base];
+    const struct reserve *reserve = capture ? &capture->reserve[capture->program.expandable_segments] : NULL;
+
+    if (!reserve || !reserve->known)
+        return;
+    replay->peak_reserved_bytes =
+        replay->peak_tensor_bytes +
+        (int64_t)(reserve->of_held * (double)replay->held_tensor_bytes +
+                  reserve->of_passing * (double)(replay->peak_tensor_bytes - replay->held_tensor_bytes));
+    features->out_of_memory = replay->peak_tensor_bytes > limit_bytes;
+}
+
 static int answer_program(const struct estimate_question *question, const struct program *program,
                           struct estimate *estimate)
 {
@@ -99,6 +115,7 @@ static int answer_program(const struct estimate_question *question, const struct
     double median_bytes, bytes;
 
     features_compute(&features, program, profile);
+    take_reserve(&features, question->capture, profile->memory_bytes - context_bytes);
     correction_compute(&correction, program, &features, question->fold);
     median_bytes = median_of(&features, &correction, (double)context_bytes, (double)profile->memory_bytes);
     bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold) *

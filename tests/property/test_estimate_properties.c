@@ -3,10 +3,12 @@
 
 #include "../unit/unit.h"
 
+#include "estimate/estimate.h"
 #include "estimate/learned/features.h"
 #include "estimate/program/allocator.h"
 #include "estimate/program/lower.h"
 #include "estimate/program/replay.h"
+#include "estimate/transformer/transformer.h"
 #include "random.h"
 
 /* All memory as a list of pieces in order of address; everything is found by looking at all of it. */
@@ -385,6 +387,106 @@ TEST(what_fits_fits_on_larger_gpus)
         program_release(&program);
     }
     assert_true(limits > 1000);
+}
+
+/* Of a configuration, on a GPU that the training may fill. */
+static struct estimate estimate_of(const struct transformer *model, const struct training *training,
+                                   const struct method *method, bool expandable_segments)
+{
+    struct capture capture = {.optimizer = training->optimizer, .precision = training->precision};
+    struct estimate_question question = {.capture = &capture,
+                                         .training = *training,
+                                         .profile = machine_profile_find(MACHINE_PROFILE_DEFAULT),
+                                         .quantile_permille = 980,
+                                         .fold = -1};
+    struct estimate estimate = {0};
+
+    transformer_lower(&capture.program, model, training, method);
+    transformer_reserve(capture.reserve, model, training, method);
+    capture.program.expandable_segments = expandable_segments;
+    fail_if(estimator_replay.answer(&question, &estimate, &trouble), trouble);
+    capture_release(&capture);
+    return estimate;
+}
+
+/* Longer sequences, larger batches and a higher rank never need less. */
+TEST(larger_trainings_need_no_less)
+{
+    static const char *const methods[] = {"full",
+                                          "full,checkpointing,eager",
+                                          "lora,checkpointing",
+                                          "lora,targets=all,mean_length=300",
+                                          "qlora,targets=all,mean_length=900,drop_longer",
+                                          "full,zero2,world=4,accumulate=2",
+                                          "full,fsdp,world=2,held_logits"};
+    static const struct transformer models[] = {{.kind = TRANSFORMER_DECODER,
+                                                 .head = HEAD_LANGUAGE,
+                                                 .traits = TRAIT_ROTARY | TRAIT_RMS | TRAIT_GATED,
+                                                 .vocabulary = 32000,
+                                                 .width = 1024,
+                                                 .embedding_width = 1024,
+                                                 .layers = 3,
+                                                 .heads = 16,
+                                                 .kv_heads = 4,
+                                                 .head_width = 64,
+                                                 .inner = 2816},
+                                                {.kind = TRANSFORMER_ENCODER,
+                                                 .head = HEAD_CLASSES,
+                                                 .traits = TRAIT_QKV_BIAS | TRAIT_POST_NORM,
+                                                 .dropout = true,
+                                                 .attention_dropout = true,
+                                                 .vocabulary = 30522,
+                                                 .positions = 1 << 20,
+                                                 .width = 768,
+                                                 .embedding_width = 768,
+                                                 .layers = 2,
+                                                 .heads = 12,
+                                                 .kv_heads = 12,
+                                                 .head_width = 64,
+                                                 .inner = 3072,
+                                                 .labels = 2},
+                                                {.kind = TRANSFORMER_ENCODER_DECODER,
+                                                 .head = HEAD_LANGUAGE,
+                                                 .traits = TRAIT_RMS | TRAIT_RELATIVE | TRAIT_TIED,
+                                                 .vocabulary = 32128,
+                                                 .width = 512,
+                                                 .embedding_width = 512,
+                                                 .layers = 2,
+                                                 .decoder_layers = 2,
+                                                 .heads = 8,
+                                                 .kv_heads = 8,
+                                                 .head_width = 64,
+                                                 .inner = 2048,
+                                                 .buckets = 32}};
+    struct random random = {37};
+
+    for (size_t round = 0; round < array_size(methods) * array_size(models); round++) {
+        const struct transformer *model = &models[round % array_size(models)];
+        struct training training;
+        struct method method;
+        struct estimate before, after;
+        int64_t *const grows[] = {&method.sequence, &training.batch_size, &method.rank};
+        bool expandable = random_range(&random, 0, 3) == 0;
+        training_default(&training);
+        training.optimizer = OPTIMIZER_ADAMW;
+        training.precision = (enum precision)random_range(&random, 0, PRECISION_AMP);
+        method_default(&method);
+        fail_if(method_parse(methods[round % array_size(methods)], &method, &trouble), trouble);
+        method.world = method.world ? method.world : 1;
+        method.sequence = random_range(&random, 20, 900);
+        training.batch_size = random_range(&random, 1, 12);
+        before = estimate_of(model, &training, &method, expandable);
+        for (int step = 0; step < 5; step++, before = after) {
+            int64_t *number = grows[random_range(&random, 0, 2)];
+            *number += random_range(&random, 1, 1 + *number / 3);
+            after = estimate_of(model, &training, &method, expandable);
+            if (after.bytes < before.bytes || after.median_bytes < before.median_bytes)
+                fail_msg("round %zu, %s: %lld samples of %lld tokens, rank %lld need %lld bytes, less than %lld", round,
+                         methods[round % array_size(methods)], (long long)training.batch_size,
+                         (long long)method.sequence, (long long)method.rank, (long long)after.median_bytes,
+                         (long long)before.median_bytes);
+        }
+    }
 }
 
 /* Expandable segments hold what is free in one piece: growing tensors take no second segment. */

@@ -8,6 +8,13 @@
 
 #define CAPTURE_MAX_BYTES ((size_t)64 << 20)
 
+/* Beyond the tensors' peak the allocator holds these shares: of the tensors that stay, and of those that come and go.
+ * Not known: as it is replayed. */
+struct reserve {
+    bool known;
+    double of_held, of_passing;
+};
+
 struct capture {
     struct program program;
     char torch[32];     /* version */
@@ -17,10 +24,11 @@ struct capture {
     enum optimizer optimizer;
     bool optimizer_known; /* false: one that has no name here */
     enum precision precision;
-    int32_t doubt_permille;  /* of confidence, that the recording takes away */
-    char doubts[512];        /* why; "" = none */
-    int32_t spread_permille; /* by how much more the 98th percentile lies above the median than of recorded steps */
-    char mapping[64];        /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
+    int32_t doubt_permille;    /* of confidence, that the recording takes away */
+    char doubts[512];          /* why; "" = none */
+    int32_t spread_permille;   /* by how much more the 98th percentile lies above the median than of recorded steps */
+    struct reserve reserve[2]; /* [1] with expandable segments */
+    char mapping[64];          /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
 };
 
 /* Inits *capture, which capture_release() ends. batch_size <= 0: the recorded one. -EINVAL with one line

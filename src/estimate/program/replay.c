@@ -13,7 +13,7 @@ struct replay {
         int64_t bytes;
     } * tensors;
     int64_t allocated[MEMORY_CATEGORY_COUNT];
-    int64_t peak_bytes;
+    int64_t peak_bytes, tensor_bytes;
     struct replay_result *result;
 };
 
@@ -28,6 +28,9 @@ static uint32_t take(struct replay *replay, const struct program_event *event, i
     if (block == NO_BLOCK)
         return block;
     replay->allocated[event->category] += bytes;
+    replay->tensor_bytes += bytes;
+    if (replay->tensor_bytes > replay->result->peak_tensor_bytes)
+        replay->result->peak_tensor_bytes = replay->tensor_bytes;
     if (replay->allocator.peak_allocated_bytes > replay->peak_bytes) {
         replay->peak_bytes = replay->allocator.peak_allocated_bytes;
         memcpy(replay->result->at_peak, replay->allocated, sizeof replay->allocated);
@@ -42,6 +45,7 @@ static void give(struct replay *replay, uint32_t block, int64_t bytes, uint8_t c
         return;
     allocator_give(&replay->allocator, block);
     replay->allocated[category] -= bytes;
+    replay->tensor_bytes -= bytes;
 }
 
 static void step(struct replay *replay, const struct program *program, const struct workspace_rule *rule, size_t i)
@@ -76,6 +80,7 @@ void program_replay(const struct program *program, const struct replay_options *
         replay.tensors[i].block = NO_BLOCK;
     for (size_t i = 0; i < program->event_count; i++)
         step(&replay, program, &options->rule, i);
+    result->held_tensor_bytes = replay.tensor_bytes;
     result->peak_reserved_bytes = replay.allocator.peak_reserved_bytes;
     result->peak_allocated_bytes = replay.allocator.peak_allocated_bytes;
     result->out_of_memory = replay.allocator.out_of_memory;

@@ -18,6 +18,8 @@ struct replay_options {
 struct replay_result {
     int64_t peak_reserved_bytes;
     int64_t peak_allocated_bytes;
+    int64_t peak_tensor_bytes; /* as they were asked for: of larger tensors never less, whatever the blocks are */
+    int64_t held_tensor_bytes; /* of these at the end: the model and the optimizer's states */
     bool out_of_memory;
     uint64_t segments_released; /* cached segments given back because the GPU was full */
     /* When most was allocated: by category, in bytes as they were asked for. More reserved memory, then or later, is

@@ -4,8 +4,7 @@
 
 #define LOSS_BYTES      4
 #define LOSS_PARTS      8 /* torchtune's default; LitGPT's have 128 tokens: a quarter of 512, a tenth of 1304 */
-#define SHARD_BUCKET    INT64_C(500000000) /* elements that DeepSpeed reduces at once (reduce_bucket_size) */
-#define VARIED_STEPS    12                 /* of batches whose lengths differ: more of them do not need more */
+#define SHARD_BUCKET    INT64_C(500000000) /* of DeepSpeed's buffer of gradients (reduce_bucket_size), however few */
 #define GATHERED_BLOCKS 2                  /* that are whole at a time: the one at work and the next */
 
 static bool has(const struct model *model, uint32_t trait)
@@ -279,7 +278,7 @@ static void train(struct model *model)
 {
     struct tape *tape = &model->lowering.tape;
     const struct training *training = model->lowering.training;
-    int steps = model->method->mean_length ? VARIED_STEPS : 2, number = 0;
+    int steps = model->method->mean_length ? MODEL_VARIED_STEPS : 2, number = 0;
 
     for (int step = 0; step < steps; step++) {
         tape->at = (struct program_event){.step = (uint8_t)(step + 1), .phase = PHASE_FORWARD};
@@ -346,7 +345,7 @@ static void take_shares(struct model *model, const struct sums *sums)
     if (keeps_masters(model) && model->half) /* the parameters in full precision; FSDP's gradients, too */
         take_static(model, trained / world * FULL_BYTES, MEMORY_OPTIMIZER);
     if (deepspeed)
-        take_static(model, (trained < SHARD_BUCKET ? trained : SHARD_BUCKET) * bytes, MEMORY_GRADIENT);
+        take_static(model, SHARD_BUCKET * bytes, MEMORY_GRADIENT);
     if (deepspeed && method->sharding != SHARDING_ZERO3) /* flattened for the step */
         take_static(model, trained / world * bytes, MEMORY_GRADIENT);
     if (method->sharding == SHARDING_ZERO3)

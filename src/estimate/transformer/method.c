@@ -9,8 +9,7 @@
 #include "base/units.h"
 #include "estimate/transformer/transformer.h"
 
-#define RANK_DEFAULT 8 /* of PEFT's LoraConfig */
-#define NUMBER_MAX   1000000
+#define NUMBER_MAX 1000000
 
 void method_default(struct method *method)
 {
@@ -38,6 +37,7 @@ static bool take_word(const char *word, struct method *method)
         {"eager", offsetof(struct method, eager), true},
         {"adapter_bf16", offsetof(struct method, adapter_bf16), true},
         {"chunked_loss", offsetof(struct method, chunked_loss), true},
+        {"drop_longer", offsetof(struct method, drop_longer), true},
         {"half_loss", offsetof(struct method, half_loss), true},
         {"held_logits", offsetof(struct method, held_logits), true},
         {"repeated_heads", offsetof(struct method, repeated_heads), true},

@@ -74,7 +74,10 @@ struct tape_value model_multiply(struct model *model, struct tape_value a, struc
 struct tape_value model_attend(struct model *model, struct tape_value input, struct tape_value of,
                                const struct attention_module *attention, bool causal);
 
-/* Tokens of each sample of the number-th batch, padding included (lengths.c). */
+/* Tokens of each sample of the number-th batch, padding included (lengths.c); of at most two batches for each of the
+ * steps that are lowered where lengths differ. More of them do not need more. */
+#define MODEL_VARIED_STEPS   24
+#define MODEL_VARIED_BATCHES (2 * MODEL_VARIED_STEPS)
 int64_t model_length_of_batch(const struct method *method, int64_t batch, int number);
 
 /* One block of a stack (block.c). */

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "estimate/layers.h"
+#include "estimate/program/capture.h"
 #include "estimate/program/lower.h"
 
 enum transformer_kind {
@@ -79,21 +80,24 @@ struct method {
     bool adapter_dropout;
     bool adapter_bf16; /* the adapters' own precision; else full, as PEFT makes it */
     bool chunked_loss; /* cross entropy by parts of the batch */
+    bool drop_longer;  /* samples longer than `sequence` are left out, not cut */
     bool half_loss;    /* of logits as the model gives them: it does not cast them to full precision */
     bool held_logits;  /* in full precision, by the training loop until the step ends */
     int64_t rank;
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
-    int64_t mean_length;  /* of the samples, before they are cut at `sequence`; 0: all are as long as that */
-    int64_t world;        /* GPUs; 0: as many as the job has */
+    int64_t mean_length; /* of the samples, before they are cut at `sequence` or left out; 0: all are as long as that */
+    int64_t world;       /* GPUs; 0: as many as the job has */
 };
 
 #define METHOD_TEXT                                                                                                    \
     "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
     "repeated_heads, "                                                                                                 \
-    "chunked_loss, half_loss, held_logits, mean_length=N, accumulate=N, zero1, zero2, zero3, fsdp, world=N"
+    "chunked_loss, half_loss, held_logits, mean_length=N, drop_longer, accumulate=N, zero1, zero2, zero3, fsdp, "      \
+    "world=N"
 
 #define SEQUENCE_DEFAULT 512 /* tokens */
+#define RANK_DEFAULT     8   /* of PEFT's LoraConfig */
 
 void method_default(struct method *method);
 /* Words with commas between them ("qlora,rank=64,targets=all,checkpointing"), over what *method holds; -EINVAL. */
@@ -109,6 +113,11 @@ void transformer_lower(struct program *program, const struct transformer *transf
                        const struct method *method);
 int64_t transformer_events(const struct transformer *transformer, const struct training *training,
                            const struct method *method);
+/* Not of TRANSFORMER_VISION: by it a training on longer sequences, in larger batches or of a higher rank never needs
+ * less (reserve.c). It lowers RESERVE_PROGRAMS more programs of as many events. [1]: with expandable segments. */
+#define RESERVE_PROGRAMS 5
+void transformer_reserve(struct reserve reserves[2], const struct transformer *transformer,
+                         const struct training *training, const struct method *method);
 int64_t transformer_parameters(const struct transformer *transformer); /* elements, of the model without adapters */
 
 #endif
