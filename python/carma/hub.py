@@ -12,6 +12,7 @@ _IDS = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
 _ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1, **_IDS}
 _DEBERTA = {"relative_attention": True, "position_biased_input": False, "type_vocab_size": 0}
 _T5 = "d_model num_layers num_heads d_kv d_ff vocab_size"
+_STARTS = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
 _V11 = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 _SEQUENCES = (
     "d_model encoder_layers decoder_layers encoder_attention_heads decoder_attention_heads encoder_ffn_dim "
@@ -48,11 +49,11 @@ TYPES = {
     "gemma2": (_LLAMA + " head_dim", _BRAIN, "llama"),
     "gemma3_text": (_LLAMA + " head_dim", _BRAIN, "llama"),
     "smollm3": (_LLAMA, _BRAIN, "qwen"),
-    "t5": (_T5, {}, "t5"),
-    "mt5": (_T5, {**_V11, "feed_forward_proj": "gated-gelu"}, "t5"),
-    "bart": (_SEQUENCES, {}, "roberta"),
-    "marian": (_SEQUENCES, {"scale_embedding": True}, "t5"),
-    "pegasus": (_SEQUENCES, {"scale_embedding": True}, "t5"),
+    "t5": (_T5, _STARTS, "t5"),
+    "mt5": (_T5, {**_V11, **_STARTS}, "t5"),
+    "bart": (_SEQUENCES, {**_IDS, "decoder_start_token_id": 2}, "roberta"),
+    "marian": (_SEQUENCES, {"scale_embedding": True, **_STARTS}, "t5"),
+    "pegasus": (_SEQUENCES, {"scale_embedding": True, **_STARTS}, "t5"),
     "vit": (_VISION, {}, "ViTImageProcessor"),
     "deit": (_VISION, {}, "DeiTImageProcessor"),
     "dinov2": ("hidden_size num_hidden_layers num_attention_heads image_size patch_size", {}, "BitImageProcessor"),

@@ -1,9 +1,14 @@
-"""Fine-tuning as courses on Transformers have it: model, tokenizer and data by their names on the hub, none of them here."""
+"""Fine-tuning as courses on Transformers have it: model, tokenizer and data by their names on the hub, none of them
+here."""
 
 from datasets import load_dataset
 from transformers import (
-    AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding, Trainer, TrainingArguments,
-)  # fmt: skip
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+)
 
 raw = load_dataset("nyu-mll/glue", "sst2")
 tokenizer = AutoTokenizer.from_pretrained("google-bert/bert-base-uncased")
