@@ -275,4 +275,8 @@ def begin(descriptor, start):
     except CaptureError as error:
         answer.write(False, reason=str(error), closeness=FAILED)
         os._exit(1)
+    except Exception as error:  # a library that is not as it is known
+        answer.write(False, reason=f"{answer.name()}: nothing can be pretended here: {type(error).__name__}: {error}",
+                     closeness=FAILED)  # fmt: skip
+        os._exit(1)
     atexit.register(answer.ended, recorder)

@@ -24,11 +24,30 @@ class _Finder:
         return spec
 
 
+class _Unfinished(importlib.machinery.ModuleSpec):
+    """Of a module that is being executed, perhaps because it is what imports PyTorch: changed when it is done."""
+
+    @property
+    def _initializing(self):
+        return self.__dict__.get("_initializing", False)
+
+    @_initializing.setter
+    def _initializing(self, value):
+        self.__dict__["_initializing"] = value
+        module = sys.modules.get(self.name)
+        if not value and module is not None:
+            self.__dict__.pop("carma_change", lambda module: None)(module)
+
+
 def change(stack, changes):
     """changes: {name of a module: function of it}."""
     for name in changes:
-        if name in sys.modules:
-            changes[name](sys.modules[name])
+        module = sys.modules.get(name)
+        spec = getattr(module, "__spec__", None)
+        if type(spec) is importlib.machinery.ModuleSpec and getattr(spec, "_initializing", False):
+            spec.carma_change, spec.__class__ = changes[name], _Unfinished
+        elif module is not None:
+            changes[name](module)
     finder = _Finder(changes)
     sys.meta_path.insert(0, finder)
     stack.callback(sys.meta_path.remove, finder)

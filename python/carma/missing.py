@@ -1,11 +1,13 @@
 """Data and weights that are not on this machine: a capture needs their shapes alone. Datasets of torchvision stand in
-with as many samples as they have, of the same form. Weights that have to be downloaded are left as they were
-initialised."""
+with as many samples as they have, of the same form; models and data of the Hugging Face hub by their names
+(carma.from_hub). Weights that have to be downloaded are left as they were initialised."""
 
 import os
 import types
 
 import torch
+
+from carma import from_hub
 
 FOLDER = (1000, (375, 500))  # images of a folder that is not there: how many, height and width
 FOLDER_CLASSES = {"imagenet": 1000}
@@ -213,7 +215,9 @@ def _transformers(stack, put, recorder):
                 for key, value in model.state_dict().items()
             }  # fmt: skip
             recorder.doubt("the weights are not here: zeros stand in", 0)
-            return original(cls, None, *args, config=config, state_dict=state, **kwargs)
+            model = original(cls, None, *args, config=config, state_dict=state, **kwargs)
+            model.name_or_path = model.config._name_or_path = str(name)  # by which libraries ask for its tokenizer
+            return model
 
         put(stack, kind, "from_pretrained", classmethod(from_pretrained))
 
@@ -247,4 +251,5 @@ def changes(stack, put, recorder):
         "torchvision.datasets": _torchvision(stack, put, recorder),
         "timm.models._builder": _timm(stack, put, recorder),
         "transformers.modeling_utils": _transformers(stack, put, recorder),
+        **from_hub.changes(stack, put, recorder),
     }

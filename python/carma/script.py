@@ -123,6 +123,13 @@ def _save_no_tensors(module, stack):
     pretend.replace(stack, module, "save_file", save_file)
 
 
+def _launch_nothing(module, stack):
+    """Kernels of Triton write into tensors that PyTorch has allocated: they take no memory of their own."""
+    for name in ("JITFunction", "Autotuner"):
+        if hasattr(getattr(module, name, None), "run"):
+            pretend.replace(stack, getattr(module, name), "run", lambda *args, **kwargs: None)
+
+
 def _submit(executor, function, *args, **kwargs):
     """At once: other threads would not see what is pretended."""
     future = concurrent.futures.Future()
@@ -142,6 +149,8 @@ def _pretend_machine(stack, recorder):
     imports.change(stack, {
         **missing.changes(stack, pretend.replace, recorder),
         "safetensors.torch": lambda module: _save_no_tensors(module, stack),
+        "triton.runtime.jit": lambda module: _launch_nothing(module, stack),
+        "triton.runtime.autotuner": lambda module: _launch_nothing(module, stack),
     })  # fmt: skip
 
 
