@@ -330,6 +330,8 @@ TENFOLD = (
     ("a command of 1 MiB", 1, lambda _: submit([job(command=["x" * (10 << 20)])])[0], {400}),
     ("an environment of 8,192 entries", 1, lambda _: submit([job(environment=["A=b"] * 81920)])[0], {413}),
     ("1,000 jobs of a request", 1, lambda _: submit([job()] * 10000)[0], {413}),
+    ("10,000 jobs of an array", 1, lambda _: submit([job(array="0-99999")])[0], {400}),
+    ("256 ranges of an array", 1, lambda _: submit([job(array=",".join(map(str, range(0, 5120, 2))))])[0], {400}),
     ("a request of 16 MiB", 1, large, {413}),
     ("explain: 4 expected starts of a user", 40, explained, {200}),  # last: nothing else runs then
 )

@@ -141,6 +141,7 @@ start --set mps_control="$T/late-control"
 touch broken
 waits=$(submitted --gpu-memory 2G -- "$TRAIN" --memory 1G --seconds 20)
 wait_for '"$CARMA" queue | grep -q "waits for its MPS server: .* ended with status 1"' || fail "the queue says: $("$CARMA" queue)"
+shows "job $waits is being started: it waits for its MPS server: " explain "$waits"
 rm broken
 expect_ok wait "$waits"
 expect_field "$waits" attempts 1 message null

@@ -56,7 +56,8 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
 
     switch (view->state) {
     case JOB_PLACED:
-        return xstrdup("is being started");
+        return view->message && view->attempts <= 1 ? xasprintf("is being started: it %s", view->message)
+                                                    : xstrdup("is being started");
     case JOB_RUNNING:
         return xasprintf("runs%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
                          view->share == SHARE_MPS          ? "by MPS"

@@ -67,14 +67,17 @@ void mps_jobs_tell_wait(struct daemon *daemon, uint64_t job, const char *why)
 /* A start that failed is tried again while jobs wait (mps_domain_options.patience_ms). */
 static void tell_late(struct domain *domain, const char *why)
 {
+    bool waits = false;
+
     for (struct mps_client *mps_client = domain->mps_jobs->mps_clients; mps_client; mps_client = mps_client->next) {
         if (mps_client->domain != domain || !mps_client->ready)
             continue;
         mps_jobs_tell_wait(domain->mps_jobs->daemon, mps_client->job, why);
-        if (!domain->late)
-            daemon_log("MPS %s: %s; jobs wait, and it is tried again", domain->name, why);
-        domain->late = true;
+        waits = true;
     }
+    if (waits && !domain->late)
+        daemon_log("MPS %s: %s; jobs wait, and it is tried again", domain->name, why);
+    domain->late = waits;
 }
 
 void mps_jobs_on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, const char *why)

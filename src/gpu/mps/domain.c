@@ -119,14 +119,14 @@ void mps_domain_list_clients(struct mps_domain *domain, bool wanted)
     domain->list_wanted = wanted;
 }
 
-/* The daemon goes first, unless jobs run by its server. */
-static bool is_tried_again(struct mps_domain *domain)
+/* A program that is not there does not come by waiting. The daemon goes first, unless jobs run by its server. */
+static bool is_tried_again(struct mps_domain *domain, int status)
 {
     uint64_t now_ms = uv_now(domain->loop);
 
     if (!domain->failing_ms)
         domain->failing_ms = now_ms;
-    if (now_ms - domain->failing_ms >= domain->patience_ms)
+    if (status == -ENOENT || now_ms - domain->failing_ms >= domain->patience_ms)
         return false;
     domain->start_anew = mps_domain_all_wait(domain);
     return true;
@@ -136,7 +136,7 @@ void mps_domain_give_up(struct mps_domain *domain, int status, const struct erro
 {
     struct error why = *err; /* which may be the domain's */
 
-    if (!is_tried_again(domain)) {
+    if (!is_tried_again(domain, status)) {
         mps_domain_tell_ready(domain, status, &why);
         domain->failing_ms = 0;
     }
