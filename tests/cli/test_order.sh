@@ -85,8 +85,7 @@ END
 expect_field "$low" gpus 1
 run edit -y -J other job-name=named
 expect_out 'edit: 1 job'
-run cancel "$first"
-run cancel -s waiting --me -y
+run cancel --me -y
 mark=$(submitted -H --gpu-memory 1G -- sh -c 'trap "echo told; exit 1" USR1; while :; do sleep 0.1; done')
 run edit "$mark" time=2:00 signal=USR1@60
 run release "$mark"
