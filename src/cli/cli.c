@@ -208,33 +208,6 @@ int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_
     return CLI_OK;
 }
 
-int cli_post_each(struct cli *cli, int argc, char **argv)
-{
-    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
-    CLEANUP(json_release) json_t *replies = json_array();
-    struct error err;
-    int status;
-
-    if (!cli_parse(cli, argc, argv, &jobs, &status))
-        return status;
-    if (cli_resolve_ids(cli, &jobs.list, strcmp(argv[0], "release") == 0 ? IDS_UNFINISHED : IDS_LAST_FIRST, &err))
-        return cli_fail("%s", err.text);
-    for (size_t i = 0; i < jobs.list.count; i++) {
-        CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/%s", jobs.list.items[i], argv[0]);
-        json_t *reply = NULL;
-        int rc = cli_call(cli, "POST", path, NULL, &reply, &err);
-        if (rc)
-            status = cli_fail("%s", err.text); /* the daemon names the job */
-        else
-            json_array_append_new(replies, reply);
-        if (rc == -CLI_NO_DAEMON || rc == -CLI_NO_ANSWER)
-            break;
-    }
-    if (jobs.json)
-        cli_print_jobs(replies);
-    return status;
-}
-
 void cli_print_json(const json_t *json)
 {
     CLEANUP(free_ptr) char *text = printable_json(json_dumps(json, JSON_INDENT(2)));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/ids.h"
+#include "cli/select.h"
 
 enum {
     CLI_OK = 0,
@@ -88,18 +89,32 @@ int cli_ask(struct cli *cli, const char *method, const char *path, const json_t 
 enum ids_wanted { IDS_ALL, IDS_UNFINISHED, IDS_LAST_FIRST, IDS_ONE };
 int cli_resolve_ids(struct cli *cli, struct id_list *list, enum ids_wanted wanted, struct error *err);
 
+/* Up to `most` words of the list from *from on, as the daemon reads them ("7,12-20"): "@" is looked up. Owned by the
+ * caller; NULL: an error. *from is behind them then. */
+#define CLI_IDS_AT_ONCE 1000 /* words, as the daemon takes in one request */
+char *cli_ids_text(struct cli *cli, const struct id_list *list, size_t *from, size_t most, struct error *err);
+
 /* Takes the one argument ID of a command that wants exactly one job. */
 error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_state *state);
 
 /* GET /v1/jobs/ID and `suffix` for the one id of the list. CLI_OK, or complains and returns CLI_FAILURE. */
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply);
 
-/* The arguments of the commands on jobs: ids and --json. */
+/* The arguments of the commands on jobs: ids and selectors, --json. */
 struct cli_jobs {
     struct id_list list;
+    struct selectors selectors;
     bool json;
+    bool yes; /* not to be asked */
 };
-extern const struct argp_option cli_jobs_options[];
+extern const struct argp_option cli_jobs_options[], cli_verb_options[];
+#define CLI_IDS_HELP                                                                                                   \
+    "IDS are like 7, 1,3-5, 7_3 (of array 7) or @ (your last job). Options choose among them, or among your "          \
+    "jobs that have not ended."
+
+/* The numbers of those jobs take the place of what the list has. With selectors: of the ids, or of the caller's
+ * unfinished jobs, unless the selectors say otherwise; there may be none then. */
+int cli_choose(struct cli *cli, struct cli_jobs *jobs, enum ids_wanted wanted, struct error *err);
 error_t cli_parse_one_job(int key, char *arg, struct argp_state *state); /* ID; input: struct cli_jobs */
 error_t cli_parse_jobs(int key, char *arg, struct argp_state *state);    /* IDS...; input: struct cli_jobs */
 void cli_jobs_release(struct cli_jobs *jobs);
@@ -120,9 +135,10 @@ int cli_watch(struct cli *cli, int64_t period_ns, int (*draw)(struct cli *cli, v
 /* The argument of --watch: seconds, two without one. */
 error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t *period_ns);
 
-/* The commands that ask the same of each of their jobs: a POST of the command's name for each. They complain about each
- * that is refused. With --json the answers of the others are printed as {"jobs": [...]}. */
-int cli_post_each(struct cli *cli, int argc, char **argv);
+/* The commands that do something to jobs: the command's name is asked of the daemon for all of them at once. Whatever
+ * was chosen by selectors or a range is told on a terminal before, and asked about. They complain about each that is
+ * refused. With --json the answers of the others are printed as {"jobs": [...]}. */
+int cli_change(struct cli *cli, int argc, char **argv);
 
 #define CLI_JSON_KEY  0x1000
 #define CLI_WATCH_KEY 0x1001

@@ -112,13 +112,8 @@ static char *nearest_option(const struct argp_option *options, const char *argum
 /* What an option of another program's command would be here; NULL: not known. */
 static char *meaning_elsewhere(const struct argp *argp, const char *argument)
 {
-    static const char *const of_user[] = {"-u", "--user", "--me", "--mine"};
-
     if (argp == &submit_argp)
         return submit_option_of_others(argument);
-    for (size_t i = 0; argp == &queue_argp && i < array_size(of_user); i++)
-        if (strncmp(argument, of_user[i], strlen(of_user[i])) == 0)
-            return xstrdup("it lists all users' jobs: look for a name in them by grep, or in --json");
     return NULL;
 }
 
@@ -205,6 +200,8 @@ error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_st
 }
 
 const struct argp_option cli_jobs_options[] = {CLI_OPTION_JSON, {0}};
+const struct argp_option cli_verb_options[] = {
+    CLI_OPTIONS_SELECT, {"yes", 'y', NULL, 0, "do it without asking", 0}, CLI_OPTION_JSON, {0}};
 
 error_t cli_parse_one_job(int key, char *arg, struct argp_state *state)
 {
@@ -226,12 +223,15 @@ error_t cli_parse_jobs(int key, char *arg, struct argp_state *state)
     case CLI_JSON_KEY:
         jobs->json = true;
         return 0;
+    case 'y':
+        jobs->yes = true;
+        return 0;
     case ARGP_KEY_ARG:
         return id_list_parse(&jobs->list, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
     case ARGP_KEY_NO_ARGS:
-        return cli_bad_usage(state, "which job? name its id");
+        return selectors_any(&jobs->selectors) ? 0 : cli_bad_usage(state, "which job? name its id");
     default:
-        return ARGP_ERR_UNKNOWN;
+        return cli_parse_selector(key, arg, &jobs->selectors);
     }
 }
 

@@ -35,7 +35,7 @@ int command_run(const struct command *command, struct cli *cli, int argc, char *
 char *submit_option_of_others(const char *word);
 
 /* One per file, cmd_NAME.c. */
-#define VERB(name, record, listed, help, why) extern const struct argp name##_argp;
+#define VERB(name, record, order, listed, help, why) extern const struct argp name##_argp;
 #include "api/job_verbs.def"
 extern const struct argp dashboard_argp, doctor_argp;
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, logs_argp,

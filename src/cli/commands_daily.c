@@ -7,7 +7,7 @@ const struct command daily_commands[] = {
     {"queue", "list the jobs that wait or run", &queue_argp, cmd_queue},
     {"show", "show everything about a job", &show_argp, cmd_show},
     {"explain", "say why a job waits, GPU by GPU", &explain_argp, cmd_explain},
-#define VERB(name, record, listed, help, why) {#name, listed, &name##_argp, cli_post_each},
+#define VERB(name, record, order, listed, help, why) {#name, listed, &name##_argp, cli_change},
 #include "api/job_verbs.def"
     {"logs", "print the output of a job", &logs_argp, cmd_logs},
     {"wait", "wait until jobs have ended, and exit as they did; or until they have come so far", &wait_argp, cmd_wait},

@@ -15,6 +15,11 @@ void id_list_add(struct id_list *list, uint64_t id)
         if (list->items[i] == id)
             return;
     }
+    id_list_append(list, id);
+}
+
+void id_list_append(struct id_list *list, uint64_t id)
+{
     array_reserve(list->items, list->capacity, list->count + 1);
     list->items[list->count++] = id;
 }

@@ -23,7 +23,8 @@ struct id_list {
 
 /* Appends the ids that text names. -EINVAL with one line that names the part that is wrong. */
 int id_list_parse(struct id_list *list, const char *text, struct error *err);
-void id_list_add(struct id_list *list, uint64_t id); /* where it is not in it yet */
+void id_list_add(struct id_list *list, uint64_t id);    /* where it is not in it yet */
+void id_list_append(struct id_list *list, uint64_t id); /* one that is not in it */
 void id_list_release(struct id_list *list);
 
 #endif

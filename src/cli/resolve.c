@@ -1,5 +1,6 @@
 /* How this file works: the words of an id list that only the daemon can tell, "@", "7", which may be an array, and
- * "7_3", are replaced by the numbers of jobs. */
+ * "7_3", are replaced by the numbers of jobs. With selectors the daemon chooses among them: it is asked for the list
+ * that they describe. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "api/array.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/show/answer.h"
 
@@ -114,5 +116,61 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, enum ids_wanted wante
     id_list_release(list);
     *list = found;
     found = (struct id_list){0};
+    return 0;
+}
+
+char *cli_ids_text(struct cli *cli, const struct id_list *list, size_t *from, size_t most, struct error *err)
+{
+    struct strbuf text = {0};
+    size_t words = 0;
+
+    for (size_t i = *from; i < list->count && words < most; words++) {
+        const char *comma = words ? "," : "";
+        uint64_t first = list->items[i++], last = first, id = 0;
+        if (first >= ID_WORD && *list->words[first - ID_WORD] == '@') {
+            if (last_submitted(cli, &id, err)) {
+                strbuf_release(&text);
+                return NULL;
+            }
+            strbuf_printf(&text, "%s%" PRIu64, comma, id);
+        } else if (first >= ID_WORD) {
+            strbuf_printf(&text, "%s%s", comma, list->words[first - ID_WORD]);
+        } else {
+            for (; i < list->count && list->items[i] == last + 1; i++)
+                last++;
+            strbuf_printf(&text, "%s%" PRIu64 "-%" PRIu64, comma, first, last);
+        }
+        *from = i;
+    }
+    return strbuf_steal(&text);
+}
+
+int cli_choose(struct cli *cli, struct cli_jobs *jobs, enum ids_wanted wanted, struct error *err)
+{
+    const struct selectors *selectors = &jobs->selectors;
+    CLEANUP(json_release) json_t *reply = NULL;
+    CLEANUP(strbuf_release) struct strbuf path = {0};
+    CLEANUP(free_ptr) char *ids = NULL;
+    json_t *job;
+    size_t from = 0, i;
+    int rc;
+
+    if (!selectors_any(selectors))
+        return cli_resolve_ids(cli, &jobs->list, wanted, err);
+    if (jobs->list.count && !(ids = cli_ids_text(cli, &jobs->list, &from, CLI_IDS_AT_ONCE, err)))
+        return -ENOENT;
+    if (from < jobs->list.count)
+        return error_set(err, E2BIG, "more than %d ids and ranges: name fewer", CLI_IDS_AT_ONCE);
+    strbuf_puts(&path, "/v1/jobs");
+    selectors_put(&path, selectors);
+    query_put(&path, "ids", ids);
+    query_put(&path, "state", ids && !selectors->state ? "all" : NULL);
+    query_put(&path, "uid", !ids && !selectors_whose(selectors) ? "self" : NULL);
+    rc = cli_list_jobs(cli, path.text, cli_ask, &reply, err);
+    if (rc)
+        return rc;
+    id_list_release(&jobs->list);
+    json_array_foreach (json_object_get(reply, "jobs"), i, job)
+        id_list_append(&jobs->list, (uint64_t)answer_integer(job, "id", 0));
     return 0;
 }

@@ -22,6 +22,7 @@
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node.h"
 #include "daemon/request/allowance.h"
+#include "daemon/request/changes.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
 #include "daemon/request/explanation.h"
@@ -152,6 +153,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->totals = totals_new();
     daemon->past_runs = past_runs_new();
     daemon->listings = listings_new(daemon);
+    daemon->changes = changes_new(daemon);
     daemon->leases = leases_new(daemon);
     daemon->owners = owners_new(daemon);
     daemon->repeats = repeats_new();
@@ -199,6 +201,7 @@ void daemon_stop(struct daemon *daemon)
     history_close(daemon->history);
     explanations_close(daemon->explanations);
     listings_free(daemon->listings);
+    changes_free(daemon->changes);
     http_server_free(daemon->http);
     leases_free(daemon->leases);
     access_free(daemon->access);

@@ -27,6 +27,7 @@ struct explanations;
 struct job_mapping;
 struct snapshotter;
 struct leases;
+struct changes;
 struct listings;
 struct node;
 struct owners;
@@ -56,6 +57,7 @@ struct daemon {
     struct forgetting *forgetting;
     struct leases *leases;
     struct listings *listings;
+    struct changes *changes;
     struct totals *totals;
     struct past_runs *past_runs;
     struct history_queries *history;

@@ -35,9 +35,6 @@ for row in '--name x|did you mean --job-name?' '-g 2|did you mean --gpus?' '--gr
     # shellcheck disable=SC2086 # words
     expect_error 2 "${row#*|}" submit ${row%|*} -- true
 done
-for option in -u --user=ada --me; do
-    expect_error 2 "it lists all users' jobs: look for a name" queue $option
-done
 # And values that are words of a table.
 for row in 'submit --share tme-slice -- x|time-slice' 'submit --optimizer adma -- x|adam' 'submit --precision fp23 -- x|fp32' \
     'submit --method lara -- x|lora' 'submit --signal URS1@3 -- x|USR1' 'submit --visible-devices inedx -- x|index' \
@@ -64,11 +61,9 @@ for command in show explain cancel hold release checkpoint logs wait; do
     expect_error 2 "runs backwards" "$command" 5-3
     expect_error 2 "'0' is not a list" "$command" 0
 done
-for command in show explain logs; do
-    expect_error 2 "one job at a time" "$command" 1-2
-    expect_error 2 "one job at a time" "$command" 1 2
-done
-for command in queue gpus share; do
+expect_error 2 "one job at a time" explain 1-2
+expect_error 2 "one job at a time" explain 1 2
+for command in gpus share; do
     expect_error 2 "takes no arguments" "$command" 7
 done
 expect_error 2 "'-G' needs an argument, N" submit -G

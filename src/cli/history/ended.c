@@ -1,15 +1,16 @@
 #include "cli/history/ended.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/nodetime.h"
 #include "base/text/nearest.h"
 #include "cli/cli.h"
 #include "cli/history/span.h"
+#include "cli/select.h"
 #include "core/job.h"
 
 void ended_init(struct ended_options *options)
@@ -47,6 +48,10 @@ error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_o
     case 'u':
         options->user = arg;
         return 0;
+    case CLI_ME_KEY:
+        snprintf(options->me, sizeof options->me, "%u", (unsigned)getuid());
+        options->user = options->me;
+        return 0;
     case 'J':
         options->name = arg;
         return 0;
@@ -75,17 +80,6 @@ static void put_separator(struct strbuf *path)
     strbuf_puts(path, strchr(path->text, '?') ? "&" : "?");
 }
 
-static void put_text(struct strbuf *path, const char *name, const char *text)
-{
-    if (!text)
-        return;
-    put_separator(path);
-    strbuf_printf(path, "%s=", name);
-    for (; *text; text++)
-        strbuf_printf(path, isalnum((unsigned char)*text) || strchr("-._~", *text) ? "%c" : "%%%02X",
-                      (unsigned char)*text);
-}
-
 static void put_time(struct strbuf *path, const char *name, int64_t ns)
 {
     if (ns < 0)
@@ -102,9 +96,9 @@ void ended_put_query(struct strbuf *path, const struct ended_options *options, c
     }
     put_time(path, "since", options->since_ns);
     put_time(path, "until", options->until_ns);
-    put_text(path, "user", options->user);
-    put_text(path, "name", options->name);
-    put_text(path, "state", options->state);
+    query_put(path, "user", options->user);
+    query_put(path, "name", options->name);
+    query_put(path, "state", options->state);
 }
 
 /* ---- Figures ---- */

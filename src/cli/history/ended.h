@@ -13,6 +13,7 @@ struct ended_options {
     int64_t since_ns; /* -1: any */
     int64_t until_ns;
     const char *user; /* borrowed; NULL: any */
+    char me[16];      /* which may be this */
     const char *name;
     const char *state;
     bool json;
@@ -27,6 +28,7 @@ enum { ENDED_KEY_SINCE = 0x200, ENDED_KEY_UNTIL, ENDED_KEY_CSV };
      "jobs that ended then or later: 2d (ago), yesterday, 2026-11-01, 2026-11-01T12:00", 0},                           \
     {"until", ENDED_KEY_UNTIL, "TIME", 0, "jobs that ended before that; a day or a month is meant to its end", 0},     \
     {"user", 'u', "USER", 0, "this user's jobs", 0},                                                                   \
+    {"me", CLI_ME_KEY, NULL, 0, "your own jobs", 0},                                                                   \
     {"name", 'J', "PATTERN", 0, "jobs whose name matches, e.g. 'train*'", 0},                                          \
     {"state", 's', "STATE", 0,                                                                                         \
      "jobs that ended so: completed, failed, gpu_oom, cancelled, lost, refused, timeout", 0},                          \

@@ -16,13 +16,14 @@
 #include "cli/show/answer.h"
 
 struct logs_options {
-    struct id_list list;
+    struct cli_jobs jobs; /* first: cli_parse_jobs takes this for it */
     bool follow;
     bool error;
     int64_t lines; /* its last ones; -1: all */
 };
 
 static const struct argp_option options[] = {
+    CLI_OPTIONS_SELECT,
     {"follow", 'f', NULL, 0, "go on printing until the job has ended", 0},
     {"error", 'e', NULL, 0, "its standard error, where that is another file", 0},
     {"lines", 'n', "N", 0, "only its last N lines, and with -f those that follow", 0},
@@ -45,15 +46,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return cli_bad_usage(state, "--lines: '%.40s' is not a number of lines", arg);
         return 0;
     default:
-        return cli_take_one_id(&logs->list, key, arg, state);
+        return key == CLI_JSON_KEY || key == 'y' ? ARGP_ERR_UNKNOWN : cli_parse_jobs(key, arg, state);
     }
 }
 
 const struct argp logs_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "ID",
-    .doc = "Print the output file of a job.\vID is like 7, or @ for your last job.",
+    .args_doc = "[IDS...]",
+    .doc = "Print the output files of jobs; of several each behind a line with its number and name.\v" CLI_IDS_HELP,
 };
 
 #define PRINT_MS 250 /* between two looks at the file of a job that runs */
@@ -142,25 +143,27 @@ static int not_yours(const json_t *job, uint64_t id)
     return cli_fail("permission denied: job %" PRIu64 " belongs to %s", id, user);
 }
 
-static int print_log(struct cli *cli, struct logs_options *logs)
+static int print_log(struct cli *cli, const struct logs_options *logs, uint64_t id, bool several)
 {
     CLEANUP(json_release) json_t *job = NULL;
+    CLEANUP(free_ptr) char *job_path = xasprintf("/v1/jobs/%" PRIu64, id);
     CLEANUP(close_fd) int fd = -1;
     struct error err;
-    uint64_t id;
-    int rc;
+    int rc = cli_ask(cli, "GET", job_path, NULL, &job, &err);
 
-    cli->waits = logs->follow;
-    rc = cli_get_job(cli, &logs->list, "", &job);
-    if (rc != CLI_OK)
-        return rc;
-    id = logs->list.items[0];
+    if (rc)
+        return cli_fail("%s", err.text), cli->waits ? session_status(rc) : CLI_FAILURE;
     CLEANUP(free_ptr) char *path = log_file_path(job, logs->error, id);
-    CLEANUP(free_ptr) char *job_path = xasprintf("/v1/jobs/%" PRIu64, id);
+    CLEANUP(free_ptr) char *named = answer_job_id(job);
+    CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
     if (!path)
         return not_yours(job, id);
+    if (several) {
+        printf("==> job %s (%s) <==\n", named, name);
+        fflush(stdout);
+    }
     if (logs->follow) {
-        wait_tell_when_interrupted(&logs->list, "carma logs -f");
+        wait_tell_when_interrupted(&logs->jobs.list, "carma logs -f");
         rc = follow(cli, id, path, job_path, logs->lines, &err);
         return rc ? cli_fail("job %" PRIu64 ": %s", id, err.text), session_status(rc) : CLI_OK;
     }
@@ -173,13 +176,34 @@ static int print_log(struct cli *cli, struct logs_options *logs)
     return CLI_OK;
 }
 
+static int print_logs(struct cli *cli, struct logs_options *logs)
+{
+    const struct id_list *list = &logs->jobs.list;
+    int status = CLI_OK, rc;
+    struct error err;
+
+    cli->waits = logs->follow;
+    rc = cli_choose(cli, &logs->jobs, IDS_ONE, &err);
+    if (rc)
+        return cli_fail("%s", err.text), cli->waits ? session_status(rc) : CLI_FAILURE;
+    if (list->count == 0)
+        return cli_fail("no job is like that");
+    if (logs->follow && list->count > 1)
+        return cli_fail("--follow is for one job, and these are %zu", list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        rc = print_log(cli, logs, list->items[i], list->count > 1);
+        status = status == CLI_OK ? rc : status;
+    }
+    return status;
+}
+
 int cmd_logs(struct cli *cli, int argc, char **argv)
 {
     struct logs_options logs = {.lines = -1};
     int status;
 
     if (cli_parse(cli, argc, argv, &logs, &status))
-        status = print_log(cli, &logs);
-    id_list_release(&logs.list);
+        status = print_logs(cli, &logs);
+    cli_jobs_release(&logs.jobs);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
@@ -15,8 +16,8 @@
 #include "cli/show/answer.h"
 
 struct queue_options {
+    struct cli_jobs jobs; /* first: cli_parse_jobs takes this for it */
     bool all;
-    bool json;
     bool unfolded;
     int64_t period_ns; /* of --watch; 0: once */
     struct cluster cluster;
@@ -24,6 +25,7 @@ struct queue_options {
 
 static const struct argp_option options[] = {
     {"all", 'a', NULL, 0, "ended jobs too", 0},
+    CLI_OPTIONS_SELECT,
     {"array", 'r', NULL, 0, "a row for each job of an array, also of those that wait alike", 0},
     CLUSTER_OPTIONS,
     CLI_OPTION_JSON,
@@ -34,6 +36,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct queue_options *queue = state->input;
+    error_t rc;
 
     switch (key) {
     case 'a':
@@ -42,23 +45,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'r':
         queue->unfolded = true;
         return 0;
-    case CLI_JSON_KEY:
-        queue->json = true;
-        return 0;
     case CLI_WATCH_KEY:
         return cli_parse_watch(state, arg, &queue->period_ns);
+    case ARGP_KEY_NO_ARGS:
+        return 0;
+    case 'y':
+        return ARGP_ERR_UNKNOWN;
     default:
-        return cluster_parse(key, arg, state, &queue->cluster);
+        rc = cluster_parse(key, arg, state, &queue->cluster);
+        return rc == ARGP_ERR_UNKNOWN ? cli_parse_jobs(key, arg, state) : rc;
     }
 }
 
 const struct argp queue_argp = {
     .options = options,
     .parser = parse,
+    .args_doc = "[IDS...]",
     .doc = "List the jobs that wait or run: user, name, time; the GPUs, or why the job waits."
            "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is its reservation on each of its GPUs. "
            "With a ! it has used more than its first reservation, and the reservation has grown. TURN is a waiting "
-           "job's place in the order, 1 the first; 'carma explain' says who goes before it, and why. With --cluster, "
+           "job's place in the order, 1 the first; 'carma explain' says who goes before it, and why. IDS are like 7, "
+           "1,3-5, 7_3 (of array 7) or @ (your last job). With --cluster, "
            "SLURM is Slurm's number of a job; jobs without a NODE wait at Slurm (ST is PD).",
 };
 
@@ -102,15 +109,36 @@ static void add_cells(struct table *table, const json_t *job, int64_t now_ns, bo
 
 #define ROWS 1000 /* of a table: more nobody reads */
 
+/* The jobs that are wanted, in these states unless others were said: all of them, or what `more` of a query has. */
+static int ask_for(struct cli *cli, const struct queue_options *queue, const char *states, const char *more,
+                   json_t **reply, struct error *err)
+{
+    const struct selectors *selectors = &queue->jobs.selectors;
+    CLEANUP(strbuf_release) struct strbuf path = {0};
+    CLEANUP(free_ptr) char *ids = NULL;
+    size_t from = 0;
+
+    if (queue->jobs.list.count && !(ids = cli_ids_text(cli, &queue->jobs.list, &from, CLI_IDS_AT_ONCE, err)))
+        return -ENOENT;
+    strbuf_puts(&path, "/v1/jobs");
+    selectors_put(&path, selectors);
+    query_put(&path, "ids", ids);
+    query_put(&path, "state", selectors->state ? NULL : states);
+    if (!more)
+        return cli_list_jobs(cli, path.text, cli_call, reply, err);
+    strbuf_printf(&path, "%s%s", strchr(path.text, '?') ? "&" : "?", more);
+    return cli_call(cli, "GET", path.text, NULL, reply, err);
+}
+
 /* The running jobs are shown for any number of jobs that wait before or after them. */
-static int add_running(struct cli *cli, json_t *reply, struct error *err)
+static int add_running(struct cli *cli, const struct queue_options *queue, json_t *reply, struct error *err)
 {
     CLEANUP(json_release) json_t *running = NULL;
     json_t *jobs = json_object_get(reply, "jobs"), *job;
     int64_t first = answer_integer(json_array_get(jobs, 0), "id", 0), added = 0;
     int64_t last = answer_integer(json_array_get(jobs, json_array_size(jobs) - 1), "id", 0);
     size_t i, before = 0;
-    int rc = cli_list_jobs(cli, "/v1/jobs?state=running", cli_call, &running, err);
+    int rc = ask_for(cli, queue, "running", NULL, &running, err);
 
     json_array_foreach (json_object_get(running, "jobs"), i, job) {
         int64_t id = answer_integer(job, "id", 0);
@@ -124,14 +152,15 @@ static int add_running(struct cli *cli, json_t *reply, struct error *err)
     return rc;
 }
 
-static int ask_for_rows(struct cli *cli, const struct queue_options *queue, json_t **reply, struct error *err)
+static int ask_for_rows(struct cli *cli, const struct queue_options *queue, const char *states, json_t **reply,
+                        struct error *err)
 {
     CLEANUP(free_ptr)
-    char *path = xasprintf(queue->all ? "/v1/jobs?state=all&last=%d%s" : "/v1/jobs?limit=%d%s", ROWS,
-                           queue->unfolded ? "" : "&folded");
-    int rc = cli_call(cli, "GET", path, NULL, reply, err);
+    char *rows = xasprintf("%s=%d%s", queue->all ? "last" : "limit", ROWS, queue->unfolded ? "" : "&folded");
+    int rc = ask_for(cli, queue, states, rows, reply, err);
+    bool any = !queue->jobs.list.count && !queue->jobs.selectors.state; /* those that run, too */
 
-    return rc == 0 && answer_integer(*reply, "left_out", 0) > 0 ? add_running(cli, *reply, err) : rc;
+    return rc == 0 && any && answer_integer(*reply, "left_out", 0) > 0 ? add_running(cli, queue, *reply, err) : rc;
 }
 
 static void print_table(struct table *table)
@@ -254,21 +283,41 @@ static void print_cluster(const json_t *reply)
     }
 }
 
+#define WORDS 12
+
+/* An option and its argument ("": it has none), behind the words that are there; NULL: not this one. */
+static void put_words(const char *words[WORDS], const char *option, const char *argument)
+{
+    if (!argument)
+        return;
+    while (*words)
+        words++;
+    *words++ = option;
+    if (*argument)
+        *words = argument;
+}
+
 static int draw_cluster(const struct queue_options *queue)
 {
-    const char *const words[] = {"queue", "--json", queue->all ? "--all" : NULL, NULL};
+    const struct selectors *selectors = &queue->jobs.selectors;
+    const char *words[WORDS] = {"queue", "--json"};
     const char *const *const commands[] = {words};
     CLEANUP(child_release) struct child squeue = {.argv = slurm_waiting_argv};
     CLEANUP(json_release) json_t *reply = NULL;
     struct error err;
     json_t *slurm;
 
+    put_words(words, "--all", queue->all ? "" : NULL);
+    put_words(words, "--me", selectors->me ? "" : NULL);
+    put_words(words, "--user", selectors->user);
+    put_words(words, "--state", selectors->state);
+    put_words(words, "--name", selectors->name);
     if (cluster_ask(&queue->cluster, commands, array_size(commands), &squeue, &reply, &err))
         return cli_fail("%s", err.text);
     slurm = slurm_waiting(&squeue, queue->cluster.timeout_ms);
     if (slurm)
         json_object_set_new(reply, "slurm", slurm);
-    if (queue->json) {
+    if (queue->jobs.json) {
         cluster_print_json(reply);
     } else {
         print_cluster(reply);
@@ -308,15 +357,16 @@ static void print_jobs(const json_t *reply)
 static int draw(struct cli *cli, void *input)
 {
     const struct queue_options *queue = input;
+    const char *states = queue->all || queue->jobs.list.count ? "all" : NULL;
     CLEANUP(json_release) json_t *reply = NULL;
     struct error err;
 
     if (queue->cluster.wanted)
         return draw_cluster(queue);
-    if (queue->json ? cli_list_jobs(cli, queue->all ? "/v1/jobs?state=all" : "/v1/jobs", cli_call, &reply, &err)
-                    : ask_for_rows(cli, queue, &reply, &err))
+    if (queue->jobs.json ? ask_for(cli, queue, states, NULL, &reply, &err)
+                         : ask_for_rows(cli, queue, states, &reply, &err))
         return cli_fail("%s", err.text);
-    if (queue->json) {
+    if (queue->jobs.json) {
         cli_print_json(reply);
         return CLI_OK;
     }
@@ -330,7 +380,8 @@ int cmd_queue(struct cli *cli, int argc, char **argv)
     int status;
 
     cluster_init(&queue.cluster);
-    if (!cli_parse(cli, argc, argv, &queue, &status))
-        return status;
-    return cli_watch(cli, queue.period_ns, draw, &queue);
+    if (cli_parse(cli, argc, argv, &queue, &status))
+        status = cli_watch(cli, queue.period_ns, draw, &queue);
+    cli_jobs_release(&queue.jobs);
+    return status;
 }

@@ -20,33 +20,32 @@
 #define KEY_SCRIPT 0x200
 
 struct wanted {
-    struct cli_jobs jobs;
+    struct cli_jobs jobs; /* first: cli_parse_jobs takes this for it */
     bool script;
 };
 
 static const struct argp_option options[] = {
-    CLI_OPTION_JSON, {"script", KEY_SCRIPT, NULL, 0, "print its script as it was when it was submitted", 0}, {0}};
+    CLI_OPTIONS_SELECT,
+    CLI_OPTION_JSON,
+    {"script", KEY_SCRIPT, NULL, 0, "print its script as it was when it was submitted", 0},
+    {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct wanted *wanted = state->input;
 
-    if (key == KEY_SCRIPT) {
-        wanted->script = true;
-        return 0;
-    }
-    state->input = &wanted->jobs;
-    error_t rc = cli_parse_one_job(key, arg, state);
-    state->input = wanted;
-    return rc;
+    if (key != KEY_SCRIPT)
+        return key == 'y' ? ARGP_ERR_UNKNOWN : cli_parse_jobs(key, arg, state);
+    wanted->script = true;
+    return 0;
 }
 
 const struct argp show_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "ID",
-    .doc = "Show everything about a job; of one whose details are forgotten, the row of carma history."
-           "\vID is like 7, or @ for your last job.",
+    .args_doc = "[IDS...]",
+    .doc = "Show everything about jobs; of one whose details are forgotten, the row of carma history."
+           "\v" CLI_IDS_HELP " With --json one job is an object, several are {\"jobs\": [...]}.",
 };
 
 static void line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -557,18 +556,40 @@ static void add_start(struct cli *cli, json_t *job)
         json_object_set(job, "start", json_object_get(reply, "start"));
 }
 
-static int show_script(struct cli *cli, struct cli_jobs *one)
+static int print_script(struct cli *cli, uint64_t id, const struct wanted *wanted, json_t *shown, struct error *err)
 {
+    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/script", id);
     CLEANUP(json_release) json_t *reply = NULL;
-    int status = cli_get_job(cli, &one->list, "/script", &reply);
+    int rc = cli_call(cli, "GET", path, NULL, &reply, err);
 
-    if (status != CLI_OK)
-        return status;
-    if (one->json)
-        cli_print_json(reply);
-    else
+    if (rc == 0 && wanted->jobs.json)
+        json_array_append(shown, reply);
+    else if (rc == 0)
         fputs(answer_text(reply, "script") ? answer_text(reply, "script") : "", stdout);
-    return CLI_OK;
+    return rc;
+}
+
+/* With --json it is added to those that are printed in the end. */
+static int show_one(struct cli *cli, uint64_t id, const struct wanted *wanted, json_t *shown, struct error *err)
+{
+    CLEANUP(json_release) json_t *job = NULL;
+    bool forgotten = false;
+    int rc;
+
+    if (wanted->script)
+        return print_script(cli, id, wanted, shown, err);
+    rc = get_job(cli, id, &job, &forgotten, err);
+    if (rc)
+        return rc;
+    if (wanted->jobs.json) {
+        json_array_append(shown, job);
+    } else if (forgotten) {
+        print_history(job);
+    } else {
+        add_start(cli, job);
+        print_job(job);
+    }
+    return 0;
 }
 
 static void wanted_release(struct wanted *wanted)
@@ -579,25 +600,28 @@ static void wanted_release(struct wanted *wanted)
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
     CLEANUP(wanted_release) struct wanted wanted = {0};
-    struct cli_jobs *one = &wanted.jobs;
-    CLEANUP(json_release) json_t *job = NULL;
-    bool forgotten = false;
+    const struct id_list *list = &wanted.jobs.list;
+    CLEANUP(json_release) json_t *shown = json_array();
     struct error err;
+    bool several;
     int status;
 
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
-    if (wanted.script)
-        return show_script(cli, one);
-    if (cli_resolve_ids(cli, &one->list, IDS_ONE, &err) || get_job(cli, one->list.items[0], &job, &forgotten, &err))
+    several = list->count != 1 || selectors_any(&wanted.jobs.selectors);
+    if (cli_choose(cli, &wanted.jobs, IDS_ONE, &err))
         return cli_fail("%s", err.text);
-    if (one->json) {
-        cli_print_json(job);
-    } else if (forgotten) {
-        print_history(job);
-    } else {
-        add_start(cli, job);
-        print_job(job);
+    if (list->count == 0)
+        return cli_fail("no job is like that");
+    for (size_t i = 0; i < list->count; i++) {
+        if (i && !wanted.jobs.json)
+            putchar('\n');
+        if (show_one(cli, list->items[i], &wanted, shown, &err))
+            status = cli_fail("%s", err.text);
     }
-    return CLI_OK;
+    if (wanted.jobs.json && several)
+        cli_print_jobs(shown);
+    else if (wanted.jobs.json && json_array_size(shown))
+        cli_print_json(json_array_get(shown, 0));
+    return status;
 }

@@ -31,6 +31,7 @@ static void release(struct wait_request *request)
 
 #define KEY_UNTIL 0x100
 static const struct argp_option options[] = {
+    CLI_OPTIONS_SELECT,
     CLI_OPTION_JSON,
     {"until", KEY_UNTIL, "FIELD=VALUE", 0,
      "wait until a field of each job has this value, e.g. state=RUNNING or placements.0.gpu=2; fields and values are "
@@ -52,14 +53,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp wait_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "IDS...",
+    .args_doc = "[IDS...]",
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did not end with 0, of which a line on standard error tells. It is the job's own exit status, 128+N "
            "if signal N ended it, 124 at its time limit, 127 if its program was not there, 126 if that may not be "
            "executed, and 1 if it never ran for another reason. 125: the daemon could not be asked. With --until it is "
            "0 once each job has had the value, "
-           "and 1 if one ended without it. IDS are like 7, "
-           "1,3-5 or @ (your last job).",
+           "and 1 if one ended without it. " CLI_IDS_HELP,
 };
 
 static int job_status(const json_t *job)
@@ -210,7 +210,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
     if (!cli_parse(cli, argc, argv, &request, &status))
         return status;
     cli->waits = true;
-    if ((status = cli_resolve_ids(cli, &request.jobs.list, IDS_ALL, &err)))
+    if ((status = cli_choose(cli, &request.jobs, IDS_ALL, &err)))
         return cli_fail("%s", err.text), session_status(status);
     status = request.until.field ? wait_until_jobs(cli, &jobs->list, &request.until, found)
                                  : wait_for_jobs(cli, &jobs->list, true, found);

@@ -1,13 +1,141 @@
-/* carma cancel, hold, release: the rows of api/job_verbs.def. Each asks the daemon once for each job (cli_post_each).
- */
+/* carma cancel, hold, release: the rows of api/job_verbs.def.
+ *
+ * How this file works: cli_change() asks the daemon once for all jobs. On a terminal it first has the daemon say which
+ * jobs these would be (ask), where they were not named one by one, and then changes exactly those. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/show/answer.h"
 
-#define VERB(name, record, listed, help, why)                                                                          \
+#define VERB(name, record, order, listed, help, why)                                                                   \
     const struct argp name##_argp = {                                                                                  \
-        .options = cli_jobs_options,                                                                                   \
+        .options = cli_verb_options,                                                                                   \
         .parser = cli_parse_jobs,                                                                                      \
-        .args_doc = "IDS...",                                                                                          \
-        .doc = help "\vIDS are like 7, 1,3-5, 7_3 (of array 7) or @ (your last job).",                                 \
+        .args_doc = "[IDS...]",                                                                                        \
+        .doc = help "\v" CLI_IDS_HELP,                                                                                 \
     };
 #include "api/job_verbs.def"
+
+/* One request, of the ids named so, or of all that the selectors have. */
+static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, const char *ids, bool dry,
+                json_t **reply, struct error *err)
+{
+    CLEANUP(strbuf_release) struct strbuf path = {0};
+
+    strbuf_printf(&path, "/v1/jobs/%s", verb);
+    selectors_put(&path, &jobs->selectors);
+    query_put(&path, "ids", ids);
+    query_put(&path, "dry_run", dry ? "yes" : NULL);
+    return cli_call(cli, "POST", path.text, NULL, reply, err);
+}
+
+static int take(const json_t *reply, json_t *changed)
+{
+    int status = CLI_OK;
+    json_t *refused;
+    size_t i;
+
+    json_array_extend(changed, json_object_get(reply, "jobs"));
+    json_array_foreach (json_object_get(reply, "refused"), i, refused)
+        status = cli_fail("%s", answer_text(refused, "error") ? answer_text(refused, "error") : "refused");
+    return status;
+}
+
+/* Of all jobs, or, with `dry`, of those that it would be; the daemon's words about each that is refused. */
+static int post_all(struct cli *cli, const char *verb, const struct cli_jobs *jobs, bool dry, json_t *changed)
+{
+    struct error err;
+    size_t from = 0;
+    int status = CLI_OK;
+
+    do {
+        CLEANUP(free_ptr)
+        char *ids = jobs->list.count ? cli_ids_text(cli, &jobs->list, &from, CLI_IDS_AT_ONCE, &err) : NULL;
+        CLEANUP(json_release) json_t *reply = NULL;
+        if ((jobs->list.count && !ids) || post(cli, verb, jobs, ids, dry, &reply, &err))
+            return cli_fail("%s", err.text);
+        if (take(reply, changed))
+            status = CLI_FAILURE;
+    } while (from < jobs->list.count);
+    return status;
+}
+
+static bool has_range(const struct id_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] < ID_WORD)
+            return true;
+    return false;
+}
+
+#define SHOWN 8 /* ranges */
+
+static char *ranges_text(const struct id_list *list)
+{
+    struct strbuf text = {0};
+    size_t shown = 0, i = 0;
+
+    for (; i < list->count && shown < SHOWN; shown++) {
+        uint64_t first = list->items[i++], last = first;
+        for (; i < list->count && list->items[i] == last + 1; i++)
+            last++;
+        strbuf_printf(&text, last > first ? "%s%" PRIu64 "-%" PRIu64 : "%s%" PRIu64, shown ? "," : "", first, last);
+    }
+    strbuf_puts(&text, i < list->count ? ",..." : "");
+    return strbuf_steal(&text);
+}
+
+/* The jobs that it would be take the place of the list; false: none shall be changed. */
+static bool ask(struct cli *cli, const char *verb, struct cli_jobs *jobs, int *status)
+{
+    CLEANUP(json_release) json_t *chosen = json_array();
+    CLEANUP(free_ptr) char *ids = NULL;
+    char answer[16] = "";
+    json_t *job;
+    size_t i;
+
+    *status = post_all(cli, verb, jobs, true, chosen);
+    id_list_release(&jobs->list);
+    jobs->selectors = (struct selectors){0};
+    json_array_foreach (chosen, i, job)
+        id_list_append(&jobs->list, (uint64_t)answer_integer(job, "id", 0));
+    if (jobs->list.count == 0) {
+        if (*status == CLI_OK)
+            fprintf(stderr, "%s: no job is like that\n", verb);
+        return false;
+    }
+    ids = ranges_text(&jobs->list);
+    fprintf(stderr, "%s %zu job%s: %s? [y/N] ", verb, jobs->list.count, jobs->list.count == 1 ? "" : "s", ids);
+    if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
+        return true;
+    *status = CLI_FAILURE;
+    return false;
+}
+
+int cli_change(struct cli *cli, int argc, char **argv)
+{
+    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
+    CLEANUP(json_release) json_t *changed = json_array();
+    bool by_selectors, asks;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &jobs, &status))
+        return status;
+    by_selectors = selectors_any(&jobs.selectors);
+    asks = !jobs.yes && (by_selectors || has_range(&jobs.list)) && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    if (asks && !ask(cli, argv[0], &jobs, &status))
+        return status;
+    if (post_all(cli, argv[0], &jobs, false, changed))
+        status = CLI_FAILURE;
+    if (jobs.json)
+        cli_print_jobs(changed);
+    else if (by_selectors && (status == CLI_OK || json_array_size(changed)))
+        printf("%s: %zu job%s\n", argv[0], json_array_size(changed), json_array_size(changed) == 1 ? "" : "s");
+    return status;
+}

@@ -11,7 +11,6 @@
 #include "daemon/log.h"
 #include "daemon/request/allowance.h"
 #include "daemon/request/submission.h"
-#include "daemon/view/access.h"
 
 /* An answer that waits until its content is stored. */
 struct pending_answer {
@@ -85,81 +84,40 @@ void actions_submit(struct daemon *daemon, struct http_request *request)
     submission_start(daemon, request->uid, request->body, request->body_length, on_submission, submitting);
 }
 
-struct changing {
-    struct daemon *daemon;
-    struct http_request *request;
-    uint64_t job;
-    uint32_t type;
-};
-
 /* Why the core refuses such a verb, where it is a matter of the job's state; NULL: its own words will do. */
 static const char *why_not(uint32_t type)
 {
     static const char *const words[RECORD_TYPE_COUNT] = {
-#define VERB(name, record, listed, help, why) [RECORD_##record] = why,
+#define VERB(name, record, order, listed, help, why) [RECORD_##record] = why,
 #include "api/job_verbs.def"
     };
 
     return words[type];
 }
 
-static void change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
+int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, uint32_t type, struct error *err)
 {
     struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
-    bool asked_already =
-        type == RECORD_CANCELLED && view->state == JOB_STOPPING; /* a record more would be for nothing */
-    struct error err;
     int rc;
 
-    if (view->wants->external) {
-        http_reply_error(request, 409, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,
-                         view->common->spec->slurm_job);
-        return;
-    }
-    if (job_state_ended(view->state)) {
-        http_reply_error(request, 409, "job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state));
-        return;
-    }
-    if (type != RECORD_CANCELLED && allowance_take(daemon, request->uid, 1, &err) != 0) {
-        http_reply_error(request, 503, "%s", err.text);
-        return;
-    }
-    if (!asked_already && (rc = engine_input(daemon->engine, &input, &err)) != 0) {
-        if (rc == -EPERM && why_not(type))
-            error_set(&err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state), why_not(type));
-        http_reply_error(request, 409, "%s", err.text);
-        return;
-    }
-    if (request->uid != view->wants->uid)
+    if (view->wants->external)
+        return error_set(err, EPERM, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,
+                         view->common->spec->slurm_job),
+               409;
+    if (job_state_ended(view->state))
+        return error_set(err, EPERM, "job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state)),
+               409;
+    if (type == RECORD_CANCELLED && view->state == JOB_STOPPING) /* a record more would be for nothing */
+        return 200;
+    if (type != RECORD_CANCELLED && allowance_take(daemon, uid, 1, err) != 0)
+        return 503;
+    rc = engine_input(daemon->engine, &input, err);
+    if (rc == -EPERM && why_not(type))
+        error_set(err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state), why_not(type));
+    if (rc != 0)
+        return 409;
+    if (uid != view->wants->uid)
         daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, job_view_user(view), record_type_name(type),
-                   (unsigned)request->uid);
-    actions_reply_once_stored(daemon, request, 200,
-                              json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
-                              "it takes effect once that works, unless carmad ends before");
-    engine_turn(daemon->engine);
-}
-
-/* The job is looked up again: it may have gone while its group was. */
-static void on_may(int status, void *user)
-{
-    struct changing changing = *(struct changing *)user;
-    const struct job_view *view = status == -ESHUTDOWN ? NULL : views_find(&changing.daemon->views, changing.job);
-
-    free(user);
-    if (status == -ESHUTDOWN)
-        http_reply_stopping(changing.request);
-    else if (!view)
-        http_reply_error(changing.request, 404, "there is no job '%" PRIu64 "'", changing.job);
-    else if (status != 0)
-        http_reply_error(changing.request, 403, "job %" PRIu64 " belongs to %s", view->id, job_view_user(view));
-    else
-        change(changing.daemon, changing.request, view, changing.type);
-}
-
-void actions_change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
-{
-    struct changing *changing = xmalloc(sizeof *changing);
-
-    *changing = (struct changing){daemon, request, view->id, type};
-    access_ask(daemon->access, request->uid, view->wants->uid, on_may, changing);
+                   (unsigned)uid);
+    return 200;
 }

@@ -1,5 +1,5 @@
-/* The API's requests that change something: jobs are taken in, and what people do to them (api/job_verbs.def). Each is
- * answered once its effect is stored. */
+/* The API's requests that change something: jobs are taken in, and what people do to them (api/job_verbs.def; whom a
+ * request is about: changes.h). Each is answered once its effect is stored. */
 #ifndef CARMA_DAEMON_REQUEST_ACTIONS_H
 #define CARMA_DAEMON_REQUEST_ACTIONS_H
 
@@ -8,8 +8,9 @@
 
 void actions_submit(struct daemon *daemon, struct http_request *request);
 
-/* `type`: of a row of api/job_verbs.def. */
-void actions_change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type);
+/* Does to the job what a row of api/job_verbs.def has (`type`), for a caller who may do it: an input of the current
+ * turn, which is left to the caller. 200, or the answer's status and why in err. */
+int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, uint32_t type, struct error *err);
 
 /* Answers once the current turn is stored. `body` is taken over; `otherwise` is the request's fate if it cannot be
  * stored now. */

@@ -9,6 +9,7 @@
 #include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "daemon/request/requests.h"
+#include "daemon/request/selection.h"
 #include "daemon/view/access.h"
 
 #define PIECE    200  /* jobs, some milliseconds */
@@ -17,12 +18,10 @@
 #define LATER_WALL_MS 50
 
 /* The request. */
-struct selection {
-    char state[8]; /* "": those that have not ended */
-    uint64_t uid;  /* UINT64_MAX: everybody's */
+struct wanted {
+    struct selection selection;
     uint64_t after;
-    uint64_t array; /* 0: of any, or none */
-    bool folded;    /* the jobs of an array that wait alike are one */
+    bool folded; /* the jobs of an array that wait alike are one */
     uint64_t most;
     bool last; /* the last of them, not the first */
 };
@@ -37,7 +36,7 @@ struct listing {
     struct fold fold;
     struct listings *listings;
     struct http_request *request;
-    struct selection selection;
+    struct wanted wanted;
     uint64_t at;      /* the job that was looked at last */
     uint64_t skipped; /* still to be left out at the beginning */
     uint64_t listed;  /* in the answer */
@@ -55,32 +54,13 @@ struct listings {
     uv_timer_t *later;     /* while some wait until their user takes earlier answers */
 };
 
-static bool is_selected(const struct job_view *view, const struct selection *wanted)
-{
-    const char *state = wanted->state;
-
-    if (!job_view_is_shown(view) || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid) ||
-        (wanted->array && view->wants->array != wanted->array))
-        return false;
-    if (!*state)
-        return !job_state_ended(view->state);
-    switch (view->state) {
-    case JOB_PLACED:
-    case JOB_RUNNING:
-    case JOB_STOPPING:
-        return strcmp(state, "running") == 0 || strcmp(state, "all") == 0;
-    default:
-        return strcmp(state, job_state_ended(view->state) ? "ended" : "waiting") == 0 || strcmp(state, "all") == 0;
-    }
-}
-
 static bool can_fold(const struct job_view *view)
 {
     return view->wants->array && view->attempts == 0 && (view->state == JOB_QUEUED || view->state == JOB_HELD);
 }
 
 /* Whether an earlier one stands for it. */
-static bool is_folded(struct fold *fold, const struct selection *wanted, const struct job_view *view)
+static bool is_folded(struct fold *fold, const struct wanted *wanted, const struct job_view *view)
 {
     bool listed;
 
@@ -94,13 +74,13 @@ static bool is_folded(struct fold *fold, const struct selection *wanted, const s
 }
 
 /* Those for which it stands, itself included, and the index of the last of them. */
-static uint64_t count_folded(const struct job_view *view, uint32_t *last)
+static uint64_t count_folded(struct selection *selection, const struct job_view *view, uint32_t *last)
 {
     const struct job_view *other = view, *end = view;
     uint64_t count = 0;
 
     for (; other && other->wants->array == view->wants->array; other = other->hh.next)
-        if (job_view_is_shown(other) && can_fold(other) && other->state == view->state) {
+        if (selection_has(selection, other) && can_fold(other) && other->state == view->state) {
             count++;
             end = other;
         }
@@ -108,43 +88,23 @@ static uint64_t count_folded(const struct job_view *view, uint32_t *last)
     return count;
 }
 
-static bool is_list_state(const char *state)
-{
-    static const char *const states[] = {"all", "running", "waiting", "ended"};
-
-    for (size_t i = 0; i < array_size(states); i++)
-        if (!state || strcmp(state, states[i]) == 0)
-            return true;
-    return false;
-}
-
 /* False: it has been answered that this is not known. */
-static bool read_selection(struct http_request *request, struct selection *wanted)
+static bool read_wanted(const struct daemon *daemon, struct http_request *request, struct wanted *wanted)
 {
-    const char *state = http_query(request, "state"), *most = http_query(request, "limit");
-    const char *last = http_query(request, "last"), *whose = http_query(request, "uid");
+    const char *most = http_query(request, "limit"), *last = http_query(request, "last");
     const char *after = http_query(request, "after");
 
-    if (!is_list_state(state))
-        http_reply_error(request, 400, "state '%.40s' is not known: leave it out or say all, running, waiting or ended",
-                         state);
-    else if (most && last)
+    if (most && last)
         http_reply_error(request, 400, "limit and last together are not known: say one of them");
     else if (!requests_read_number(last ? last : most, 9, LISTING_MOST, &wanted->most))
         http_reply_error(request, 400, "%s '%.40s' is not a number of jobs", last ? "last" : "limit",
                          last ? last : most);
     else if (!requests_read_number(after, 18, 0, &wanted->after))
         http_reply_error(request, 400, "after '%.40s' is not a job's number", after);
-    else if (!requests_read_number(http_query(request, "array"), 18, 0, &wanted->array))
-        http_reply_error(request, 400, "array '%.40s' is not an array's number", http_query(request, "array"));
-    else if (!whose || strcmp(whose, "self") != 0 ? !requests_read_number(whose, 10, UINT64_MAX, &wanted->uid)
-                                                  : (wanted->uid = request->uid, false))
-        http_reply_error(request, 400, "uid '%.40s' is not a user's number", whose);
-    else {
-        snprintf(wanted->state, sizeof wanted->state, "%s", state ? state : "");
-        /* Of the ended ones people ask for the latest, of the others for the first in the queue. */
+    else if (selection_read(daemon, request, selection_states_unfinished(), &wanted->selection)) {
         wanted->folded = http_query(request, "folded");
-        wanted->last = last || (most && !after && strcmp(wanted->state, "ended") == 0);
+        /* Of the ended ones people ask for the latest, of the others for the first in the queue. */
+        wanted->last = last || (most && !after && !(wanted->selection.states & selection_states_unfinished()));
         if (wanted->most > LISTING_MOST)
             wanted->most = LISTING_MOST;
         return true;
@@ -157,6 +117,7 @@ static void listing_free(struct listing *listing)
     DL_DELETE(listing->listings->first, listing);
     uv_close((uv_handle_t *)listing->idle, free_handle);
     strbuf_release(&listing->text);
+    selection_release(&listing->wanted.selection);
     free(listing);
 }
 
@@ -179,9 +140,10 @@ static void add(struct listing *listing, const struct job_view *view)
     CLEANUP(free_ptr) char *text = NULL;
     uint32_t last;
 
-    if (listing->selection.folded && can_fold(view)) {
+    if (listing->wanted.folded && can_fold(view)) {
         json_t *array = json_object_get(json, "array");
-        json_object_set_new(array, "folded", json_integer((json_int_t)count_folded(view, &last)));
+        json_object_set_new(array, "folded",
+                            json_integer((json_int_t)count_folded(&listing->wanted.selection, view, &last)));
         json_object_set_new(array, "last", json_integer(last));
     }
     text = printable_json(json_dumps(json, JSON_COMPACT));
@@ -199,9 +161,9 @@ static void on_piece(uv_idle_t *idle)
     const struct job_view *view = go_on_from(&listings->daemon->views, listing->at);
     unsigned added = 0;
 
-    for (; view && listing->listed < listing->selection.most && added < PIECE; view = view->hh.next) {
+    for (; view && listing->listed < listing->wanted.most && added < PIECE; view = view->hh.next) {
         listing->at = view->id;
-        if (!is_selected(view, &listing->selection) || is_folded(&listing->fold, &listing->selection, view))
+        if (!selection_has(&listing->wanted.selection, view) || is_folded(&listing->fold, &listing->wanted, view))
             continue;
         if (listing->skipped) {
             listing->skipped--;
@@ -210,7 +172,7 @@ static void on_piece(uv_idle_t *idle)
         add(listing, view);
         added++;
     }
-    if (view && listing->listed < listing->selection.most)
+    if (view && listing->listed < listing->wanted.most)
         return;
     strbuf_printf(&listing->text, "],\"left_out\":%" PRIu64 "}",
                   listing->all > listing->listed ? listing->all - listing->listed : 0);
@@ -221,14 +183,14 @@ static void on_piece(uv_idle_t *idle)
 
 static void begin(struct listing *listing)
 {
-    const struct selection *wanted = &listing->selection;
+    struct wanted *wanted = &listing->wanted;
     struct fold fold = {0};
 
     listing->begun = true;
     listing->now_ns = nodetime_now_ns();
     for (const struct job_view *view = go_on_from(&listing->listings->daemon->views, wanted->after); view;
          view = view->hh.next)
-        listing->all += is_selected(view, wanted) && !is_folded(&fold, wanted, view);
+        listing->all += selection_has(&wanted->selection, view) && !is_folded(&fold, wanted, view);
     if (wanted->last && listing->all > wanted->most)
         listing->skipped = listing->all - wanted->most;
     /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */
@@ -273,15 +235,15 @@ static void begin_next(struct listings *listings)
 
 void listings_get(struct listings *listings, struct http_request *request)
 {
-    struct selection wanted = {.uid = UINT64_MAX};
+    struct wanted wanted = {0};
     struct listing *listing;
 
-    if (!read_selection(request, &wanted))
+    if (!read_wanted(listings->daemon, request, &wanted))
         return;
     listing = xcalloc(1, sizeof *listing);
     *listing = (struct listing){.listings = listings,
                                 .request = request,
-                                .selection = wanted,
+                                .wanted = wanted,
                                 .at = wanted.after,
                                 .idle = xmalloc(sizeof *listing->idle)};
     uv_idle_init(listings->daemon->loop, listing->idle);

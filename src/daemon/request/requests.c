@@ -15,6 +15,7 @@
 #include "daemon/metrics/prometheus.h"
 #include "daemon/node/node.h"
 #include "daemon/request/actions.h"
+#include "daemon/request/changes.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
 #include "daemon/request/explanation.h"
@@ -98,17 +99,18 @@ static void wrong_method(struct http_request *request, const char *right)
 
 static void handle_job(struct daemon *daemon, struct http_request *request, const char *rest)
 {
-    static const struct {
-        const char *name;
-        uint32_t type;
-    } actions[] = {
-#define VERB(name, record, listed, help, why) {"/" #name, RECORD_##record},
-#include "api/job_verbs.def"
-    };
     const struct job_view *view;
+    int verb = change_find(rest);
     char *end;
     uint64_t id;
 
+    if (verb >= 0) {
+        if (strcmp(request->method, "POST") == 0)
+            change_many(daemon->changes, request, verb);
+        else
+            wrong_method(request, "POST");
+        return;
+    }
     errno = 0;
     id = *rest >= '0' && *rest <= '9' ? strtoull(rest, &end, 10) : 0;
     view = id && errno == 0 ? views_find(&daemon->views, id) : NULL;
@@ -129,16 +131,13 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
             explanation_get(daemon, request, view);
         return;
     }
-    for (size_t i = 0; i < array_size(actions); i++) {
-        if (strcmp(end, actions[i].name) != 0)
-            continue;
-        if (strcmp(request->method, "POST") == 0)
-            actions_change(daemon, request, view, actions[i].type);
-        else
-            wrong_method(request, "POST");
-        return;
-    }
-    http_reply_error(request, 404, "there is no '%.60s'", request->path);
+    verb = *end == '/' ? change_find(end + 1) : -1;
+    if (verb < 0)
+        http_reply_error(request, 404, "there is no '%.60s'", request->path);
+    else if (strcmp(request->method, "POST") == 0)
+        change_job(daemon->changes, request, view, verb);
+    else
+        wrong_method(request, "POST");
 }
 
 /* `rest` is empty for a question, "/ID" for an answer. */

@@ -1,0 +1,290 @@
+/* How this file works: a change has the numbers of its jobs (choose), asks whether its caller may change others' jobs
+ * where there are such (access.h), and is then carried out, PIECE jobs at a time: each piece is a turn of the engine.
+ * Where several are under way, they take turns. Jobs may have ended meanwhile: each is looked up when it is its turn.
+ */
+#include "daemon/request/changes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/handle.h"
+#include "base/memory.h"
+#include "daemon/engine/engine.h"
+#include "daemon/request/actions.h"
+#include "daemon/request/selection.h"
+#include "daemon/view/access.h"
+
+#define PIECE 200 /* jobs, some milliseconds */
+
+/* In which order many are taken: the first of them, taken away, would let others start. */
+enum change_order { FIRST_FIRST, LAST_FIRST };
+
+static const struct {
+    const char *name;
+    uint32_t type;
+    enum change_order order;
+} verbs[] = {
+#define VERB(name, record, order, listed, help, why) {#name, RECORD_##record, order},
+#include "api/job_verbs.def"
+};
+
+struct change {
+    struct changes *changes;
+    struct http_request *request;
+    int verb;
+    bool one;      /* it was asked for one job, by its number */
+    bool may;      /* the caller may change others' jobs */
+    uint64_t *ids; /* owned; in the order in which they are changed */
+    size_t count, capacity, done;
+    json_t *changed, *refused;
+    struct change *next, *prev;
+};
+
+struct changes {
+    struct daemon *daemon;
+    struct change *running; /* the first has the next turn */
+    uv_idle_t *idle;
+};
+
+int change_find(const char *name)
+{
+    for (size_t i = 0; i < array_size(verbs); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static void change_free(struct change *change)
+{
+    json_decref(change->changed);
+    json_decref(change->refused);
+    free(change->ids);
+    free(change);
+}
+
+static void refuse(struct change *change, uint64_t job, const char *why)
+{
+    json_array_append_new(change->refused, json_pack("{s:I, s:s}", "id", (json_int_t)job, "error", why));
+}
+
+static json_t *state_of(const struct job_view *view)
+{
+    return json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state));
+}
+
+/* 200, or the answer's status and why. */
+static int change_next(const struct change *change, uint64_t job, json_t **state, struct error *err)
+{
+    struct daemon *daemon = change->changes->daemon;
+    const struct job_view *view = views_find(&daemon->views, job);
+    int status;
+
+    if (!view)
+        return error_set(err, ENOENT, "there is no job '%" PRIu64 "'", job), 404;
+    if (view->wants->uid != change->request->uid && !change->may)
+        return error_set(err, EPERM, "job %" PRIu64 " belongs to %s", job, job_view_user(view)), 403;
+    status = actions_change_one(daemon, change->request->uid, view, verbs[change->verb].type, err);
+    if (status == 200)
+        *state = state_of(view);
+    return status;
+}
+
+#define OTHERWISE "it takes effect once that works, unless carmad ends before"
+
+static void finish_one(struct change *change)
+{
+    struct daemon *daemon = change->changes->daemon;
+    json_t *state = NULL;
+    struct error err;
+    int status = change_next(change, change->ids[0], &state, &err);
+
+    if (status == 200) {
+        actions_reply_once_stored(daemon, change->request, 200, state, OTHERWISE);
+        engine_turn(daemon->engine);
+    } else {
+        http_reply_error(change->request, status, "%s", err.text);
+    }
+    change_free(change);
+}
+
+static void finish_many(struct change *change)
+{
+    actions_reply_once_stored(change->changes->daemon, change->request, 200,
+                              json_pack("{s:O, s:O}", "jobs", change->changed, "refused", change->refused), OTHERWISE);
+    change_free(change);
+}
+
+static void on_piece(uv_idle_t *idle)
+{
+    struct changes *changes = idle->data;
+    struct change *change = changes->running;
+    json_t *state;
+    struct error err;
+
+    if (!change) {
+        uv_idle_stop(idle);
+        return;
+    }
+    DL_DELETE(changes->running, change);
+    for (size_t i = 0; i < PIECE && change->done < change->count; i++) {
+        uint64_t job = change->ids[change->done++];
+        if (change_next(change, job, &state, &err) == 200)
+            json_array_append_new(change->changed, state);
+        else
+            refuse(change, job, err.text);
+    }
+    if (change->done < change->count)
+        DL_APPEND(changes->running, change);
+    else
+        finish_many(change);
+    engine_turn(changes->daemon->engine);
+}
+
+static void on_may(int status, void *user)
+{
+    struct change *change = user;
+    struct changes *changes = change->changes; /* gone with -ESHUTDOWN */
+
+    change->may = status == 0;
+    if (status == -ESHUTDOWN) {
+        http_reply_stopping(change->request);
+        change_free(change);
+    } else if (change->one) {
+        finish_one(change);
+    } else {
+        DL_APPEND(changes->running, change);
+        uv_idle_start(changes->idle, on_piece);
+    }
+}
+
+static struct change *change_new(struct changes *changes, struct http_request *request, int verb)
+{
+    struct change *change = xcalloc(1, sizeof *change);
+
+    *change = (struct change){
+        .changes = changes, .request = request, .verb = verb, .changed = json_array(), .refused = json_array()};
+    return change;
+}
+
+static void add(struct change *change, uint64_t job)
+{
+    array_reserve(change->ids, change->capacity, change->count + 1);
+    change->ids[change->count++] = job;
+}
+
+/* `other`: of one of the jobs, the owner, where that is not the caller. */
+static void begin(struct change *change, uid_t other)
+{
+    access_ask(change->changes->daemon->access, change->request->uid, other, on_may, change);
+}
+
+void change_job(struct changes *changes, struct http_request *request, const struct job_view *view, int verb)
+{
+    struct change *change = change_new(changes, request, verb);
+
+    change->one = true;
+    add(change, view->id);
+    begin(change, view->wants->uid);
+}
+
+/* A word that names no job that can be changed. */
+static void tell_vain(struct change *change, const struct selected_ids *ids, const struct views *views)
+{
+    const struct job_view *view = views_find(views, ids->first);
+    CLEANUP(free_ptr) char *why = NULL;
+
+    if (ids->is_range && ids->last > ids->first)
+        why = xasprintf("no job of %s is among those that were asked for", ids->text);
+    else if (ids->indices || ids->last > ids->first)
+        why = xasprintf("all jobs of array %s have ended, or are not among those that were asked for", ids->text);
+    else if (!view || !job_view_is_shown(view))
+        why = xasprintf("there is no job '%" PRIu64 "'", ids->first);
+    else if (job_state_ended(view->state))
+        why = xasprintf("job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state));
+    else
+        why = xasprintf("job %" PRIu64 " is not among those that were asked for", view->id);
+    refuse(change, ids->first, why);
+}
+
+/* The owner of one that is another's, or the caller. */
+static uid_t choose(struct change *change, struct selection *selection)
+{
+    const struct views *views = &change->changes->daemon->views;
+    const struct job_view *view = selection_begin(selection, views);
+    uid_t caller = change->request->uid, other = caller;
+
+    for (; view && (!selection->ids || view->id <= selection->most_id); view = view->hh.next)
+        if (selection_has(selection, view)) {
+            add(change, view->id);
+            other = view->wants->uid != caller ? view->wants->uid : other;
+        }
+    for (size_t i = 0; i < selection->id_count; i++)
+        if (!selection->ids[i].found)
+            tell_vain(change, &selection->ids[i], views);
+    return other;
+}
+
+static void turn_round(struct change *change)
+{
+    for (size_t i = 0, k = change->count; i + 1 < k; i++) {
+        uint64_t job = change->ids[i];
+        change->ids[i] = change->ids[--k];
+        change->ids[k] = job;
+    }
+}
+
+void change_many(struct changes *changes, struct http_request *request, int verb)
+{
+    struct selection selection;
+    struct change *change;
+    uid_t other;
+
+    if (!selection_read(changes->daemon, request, selection_states_unfinished(), &selection))
+        return;
+    if (!selection.ids && !selection.user && selection.uid == UINT64_MAX)
+        selection.uid = request->uid;
+    change = change_new(changes, request, verb);
+    other = choose(change, &selection);
+    selection_release(&selection);
+    if (!http_query(request, "dry_run")) {
+        if (verbs[verb].order == LAST_FIRST)
+            turn_round(change);
+        begin(change, other);
+        return;
+    }
+    for (size_t i = 0; i < change->count; i++)
+        json_array_append_new(change->changed, state_of(views_find(&changes->daemon->views, change->ids[i])));
+    http_reply(request, 200, json_pack("{s:O, s:O}", "jobs", change->changed, "refused", change->refused));
+    change_free(change);
+}
+
+struct changes *changes_new(struct daemon *daemon)
+{
+    struct changes *changes = xcalloc(1, sizeof *changes);
+
+    changes->daemon = daemon;
+    changes->idle = xmalloc(sizeof *changes->idle);
+    uv_idle_init(daemon->loop, changes->idle);
+    changes->idle->data = changes;
+    return changes;
+}
+
+void changes_free(struct changes *changes)
+{
+    struct change *change, *next;
+
+    if (!changes)
+        return;
+    DL_FOREACH_SAFE (changes->running, change, next) {
+        if (change->done)
+            http_reply_error(change->request, 503, "carmad stops: of %zu jobs %zu are done; ask again for the others",
+                             change->count, change->done);
+        else
+            http_reply_stopping(change->request);
+        change_free(change);
+    }
+    uv_close((uv_handle_t *)changes->idle, free_handle);
+    free(changes);
+}

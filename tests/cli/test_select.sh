@@ -1,0 +1,98 @@
+#!/bin/sh
+# Selectors and ranges in all commands on jobs, and what they do to many at once; on a terminal they ask.
+. "$(dirname "$0")/node.sh"
+start_node h200x1 100
+start_daemon --set auto_capture=off
+
+held() { # OPTION...: a held job
+    submitted -H --gpu-memory 1G "$@" -- true
+}
+
+listed() { # ARGUMENT...: the ids of carma queue
+    "$CARMA" queue "$@" | awk 'NR > 1 { printf "%s ", $1 }'
+}
+
+one=$(held -J train-a)
+two=$(held -J train-b)
+array=$(held -J sweep -a 0-299)
+run submit --parsable --gpu-memory 1G --wait -J done -- echo its output
+ended=$((array + 300))
+me=$(id -un)
+while read -r expected words; do
+    # shellcheck disable=SC2086 # words
+    [ "$(listed $words)" = "$(echo "$expected" | tr '+' ' ')" ] || fail "carma queue $words: $(listed $words)"
+done <<END
+$one+$two+ --name train*
+$two+ --name *-?  $two-$array
+$one+$two+${array}_[0-299]+ -u $me
+$one+$two+${array}_[0-299]+ --me --state h
+$ended+ --state ended,running
+$ended+ -s CD $ended
+${array}_[0-2]+ ${array}_[0-2]
+$two+$ended+ $two,$ended
+END
+[ -z "$(listed --name train; listed -u nobody; listed --state running)" ] || fail 'a selector has too much'
+run history --me
+expect_out done
+for command in 'show -J train*' 'logs -s all -J done'; do
+    # shellcheck disable=SC2086 # words
+    run $command
+    expect_status 0
+done
+expect_output 'its output'
+run show --json "$one" "$two"
+[ "$(python3 -c 'import json, sys; print(*(job["id"] for job in json.load(sys.stdin)["jobs"]))' <"$T/out")" = "$one $two" ] ||
+    fail "carma show of two: $(cat "$T/out")"
+run logs "$ended" "$one"
+expect_status 1
+expect_out "==> job $ended (done) <=="
+
+# What is bad; what cannot be done is told of each, and the others are changed.
+while read -r status text words; do
+    # shellcheck disable=SC2086 # words
+    expect_error "$status" "$(echo "$text" | tr '+' ' ')" $words
+done <<END
+1 state+'losing'+is+not+known cancel --state=held,losing
+1 name+is+longer+than+128+bytes hold --name=$(printf '%0129d' 0)
+1 there+is+no+job+'999' cancel 999
+1 job+$ended+has+already+ended+(COMPLETED) cancel $ended
+1 no+job+of+900-999+is+among hold 900-999
+1 there+is+no+array+$one+for release ${one}_3
+1 its+array+has+others cancel ${array}_[300-301]
+1 only+one+that+runs+can+save checkpoint $one
+END
+run cancel --json "$one,999,$ended"
+expect_status 1
+expect_out '"state": "CANCELLED"'
+[ "$(wc -l <"$T/err")" = 2 ] || fail "carma cancel: $(cat "$T/err")"
+
+# Many: all at once, and nothing of others; a range has what is there.
+run release --name 'sweep' --json
+[ "$(grep -c '"state": "QUEUED"' "$T/out")" = 300 ] || fail 'carma release has not all of an array'
+run hold -s waiting,running -J sweep
+run cancel "$one-$two" "${array}_[0-9]"
+expect_status 0
+expect_field "$two" state CANCELLED
+expect_field "${array}_9" state CANCELLED
+
+# On a terminal.
+says() { # KEYS COMMAND...: and prints what the terminal shows
+    keys=$1
+    shift
+    python3 "$SOURCE/tests/cli/ask_terminal.py" "$keys" "$CARMA" "$@"
+}
+case $(says n cancel --name sweep) in
+*"cancel 2"*" jobs: "*"? [y/N] "*) ;;
+*) fail "carma cancel does not ask: $(says n cancel --name sweep)" ;;
+esac
+before=$(listed -s waiting)
+[ -n "$before" ] || fail 'No has cancelled jobs'
+says n cancel -y "${array}_299" >/dev/null
+expect_field "${array}_299" state CANCELLED
+says y cancel --name sweep >/dev/null
+[ -z "$(listed --name sweep)" ] || fail "Yes has left jobs: $(listed)"
+case $(says n hold --me) in
+*'no job is like that'*) ;;
+*) fail 'carma hold asks about no jobs' ;;
+esac
+finish
