@@ -26,6 +26,7 @@ static const struct {
     {"switch", "bool", "true or false"},
     {"count", "int", "number"},
     {"number", "int", "number"},
+    {"rank", "int", "number"},
     {"size", "units.Size", "bytes"},
     {"factor", "float", "permille"},
     {"time", "units.Time", "nanoseconds"},

@@ -29,6 +29,7 @@ class JobFields(TypedDict, total=False):
     memory: units.Size
     share: str
     exclusive: bool
+    priority: int
     hold: bool
     dependency: str
     array: str
@@ -65,6 +66,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("memory", "host_memory_bytes", "size"),
     ("share", "share", "word"),
     ("exclusive", "exclusive", "switch"),
+    ("priority", "priority", "rank"),
     ("hold", "held", "switch"),
     ("dependency", "dependency", "word"),
     ("array", "array", "word"),

@@ -104,9 +104,11 @@ const struct job_field *job_field_of_key(const char *text, size_t length)
 enum job_field_kind job_field_kind(const struct job_field *field)
 {
     static const enum job_field_kind kinds[JOB_FIELD_TYPES] = {
-        [JOB_FIELD_LIST] = KIND_LIST,  [JOB_FIELD_SWITCH] = KIND_BOOL, [JOB_FIELD_COUNT] = KIND_U32,
-        [JOB_FIELD_SIGNAL] = KIND_U32, [JOB_FIELD_NUMBER] = KIND_I64,  [JOB_FIELD_SIZE] = KIND_I64,
-        [JOB_FIELD_FACTOR] = KIND_I64, [JOB_FIELD_TIME] = KIND_I64}; /* all others are texts */
+        [JOB_FIELD_LIST] = KIND_LIST,  [JOB_FIELD_SWITCH] = KIND_BOOL,
+        [JOB_FIELD_COUNT] = KIND_U32,  [JOB_FIELD_SIGNAL] = KIND_U32,
+        [JOB_FIELD_NUMBER] = KIND_I64, [JOB_FIELD_RANK] = KIND_I32,
+        [JOB_FIELD_SIZE] = KIND_I64,   [JOB_FIELD_FACTOR] = KIND_I64,
+        [JOB_FIELD_TIME] = KIND_I64}; /* all others are texts */
 
     return kinds[field->type];
 }
@@ -129,6 +131,8 @@ bool job_field_is_said(const struct job_field *field, const struct job_spec *spe
         return *(const bool *)at;
     case KIND_U32:
         return *(const uint32_t *)at != 0;
+    case KIND_I32:
+        return *(const int32_t *)at != 0;
     default:
         return *(const int64_t *)at >= 0;
     }
@@ -174,6 +178,10 @@ static int parse(const struct job_field *field, const char *text, struct job_spe
     case JOB_FIELD_COUNT:
         rc = parse_integer(text, field->low, field->high, &number, err);
         *(uint32_t *)at = (uint32_t)number;
+        return rc;
+    case JOB_FIELD_RANK:
+        rc = parse_integer(text, field->low, field->high, &number, err);
+        *(int32_t *)at = (int32_t)number;
         return rc;
     case JOB_FIELD_NUMBER:
         return parse_integer(text, field->low, field->high, at, err);

@@ -22,6 +22,7 @@ enum job_field_type {
     JOB_FIELD_SWITCH,
     JOB_FIELD_COUNT,
     JOB_FIELD_NUMBER,
+    JOB_FIELD_RANK,
     JOB_FIELD_SIZE,
     JOB_FIELD_FACTOR,
     JOB_FIELD_TIME,
@@ -30,7 +31,7 @@ enum job_field_type {
 };
 
 /* How a member is kept in struct job_spec. */
-enum job_field_kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_U32, KIND_I64 };
+enum job_field_kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_U32, KIND_I32, KIND_I64 };
 
 enum job_field_group {
     JOB_FIELD_NEEDS = 1,

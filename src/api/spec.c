@@ -53,7 +53,10 @@ void job_spec_release(struct job_spec *spec)
     job_spec_init(spec);
 }
 
-static const size_t sizes[] = {[KIND_BOOL] = sizeof(bool), [KIND_U32] = sizeof(uint32_t), [KIND_I64] = sizeof(int64_t)};
+static const size_t sizes[] = {[KIND_BOOL] = sizeof(bool),
+                               [KIND_U32] = sizeof(uint32_t),
+                               [KIND_I32] = sizeof(int32_t),
+                               [KIND_I64] = sizeof(int64_t)};
 
 void job_spec_overlay(struct job_spec *spec, const struct job_spec *over)
 {
@@ -99,6 +102,8 @@ static bool field_equal(const struct job_field *field, const struct job_spec *a,
         return *(const bool *)one == *(const bool *)other;
     case KIND_U32:
         return *(const uint32_t *)one == *(const uint32_t *)other;
+    case KIND_I32:
+        return *(const int32_t *)one == *(const int32_t *)other;
     default:
         return *(const int64_t *)one == *(const int64_t *)other;
     }
@@ -228,6 +233,8 @@ static int check_field(const struct job_field *field, const struct job_spec *spe
         return check_strings(field, at, err);
     case KIND_U32:
         return spec_check_number(field->name, *(const uint32_t *)at, field->low, field->high, err);
+    case KIND_I32:
+        return spec_check_number(field->name, *(const int32_t *)at, field->low, field->high, err);
     case KIND_I64:
         return *(const int64_t *)at == -1
                    ? 0

@@ -27,6 +27,7 @@ extern const char *const spec_recorded_names[SPEC_RECORDED_COUNT]; /* "measured"
 #define JOB_FIELD_C_COUNT   uint32_t
 #define JOB_FIELD_C_SIGNAL  uint32_t
 #define JOB_FIELD_C_NUMBER  int64_t
+#define JOB_FIELD_C_RANK    int32_t
 #define JOB_FIELD_C_SIZE    int64_t
 #define JOB_FIELD_C_FACTOR  int64_t
 #define JOB_FIELD_C_TIME    int64_t

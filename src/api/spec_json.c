@@ -32,6 +32,9 @@ json_t *job_field_to_json(const struct job_field *field, const struct job_spec *
     case KIND_U32:
         json = json_integer(*(const uint32_t *)at);
         break;
+    case KIND_I32:
+        json = json_integer(*(const int32_t *)at);
+        break;
     case KIND_I64:
         json = from_known(*(const int64_t *)at);
         break;
@@ -123,6 +126,13 @@ static int field_from_json(const struct job_field *field, const json_t *json, st
             (rc = spec_check_number(field->name, number, field->low, field->high, err)))
             return rc;
         *(uint32_t *)at = (uint32_t)number;
+        break;
+    case KIND_I32:
+        if (!json_is_integer(json))
+            return error_set(err, EINVAL, "%s is not a whole number", field->name);
+        if ((rc = spec_check_number(field->name, json_integer_value(json), field->low, field->high, err)))
+            return rc;
+        *(int32_t *)at = (int32_t)json_integer_value(json);
         break;
     case KIND_I64:
         return read_integer(field->name, json, at, err);

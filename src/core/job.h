@@ -66,17 +66,21 @@ enum order_class {
 /* The key of the order of waiting jobs: the smaller goes first. */
 struct order_turn {
     uint64_t class : 2;  /* enum order_class */
-    uint64_t place : 62; /* within it */
+    uint64_t behind : 5; /* within it: how far its priority is below the highest */
+    uint64_t place : 57; /* within that */
 };
 
-#define ORDER_LAST_PLACE ((UINT64_C(1) << 62) - 1)
+#define ORDER_LAST_PLACE       ((UINT64_C(1) << 57) - 1)
+#define ORDER_BEHIND(priority) ((uint32_t)(PRIORITY_MOST - (priority)))
 
 /* Before every job's turn. */
 static const struct order_turn order_start = {.class = CLASS_NONE};
 
 static inline bool turn_is_before(struct order_turn turn, struct order_turn other)
 {
-    return turn.class == other.class ? turn.place < other.place : turn.class < other.class;
+    if (turn.class != other.class)
+        return turn.class < other.class;
+    return turn.behind == other.behind ? turn.place < other.place : turn.behind < other.behind;
 }
 
 /* Whether it is before the main queue. */

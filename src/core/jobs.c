@@ -42,7 +42,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
         wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
         !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants) ||
-        !is_array(wants, record->job))
+        !is_array(wants, record->job) || wants->priority < -PRIORITY_MOST || wants->priority > PRIORITY_MOST)
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (core_job_by_id(core, record->job))
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);

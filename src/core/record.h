@@ -68,6 +68,8 @@ struct record_gpu {
     int32_t part_permille; /* of its GPU's SMs, of a MIG instance; 0: all */
 };
 
+#define PRIORITY_MOST 10 /* of a job, and as far below 0 */
+
 struct record_submitted {
 #define WANT(type, member, kind, name, since, from) type member;
 #include "core/wants.def"

@@ -446,7 +446,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
 {
     uint32_t number = record->state_queued.queue;
     struct queue *queue = queue_numbered(core, number);
-    struct order_turn turn = {.class = CLASS_MAIN, .place = job->place};
+    struct order_turn turn = {.class = CLASS_MAIN, .behind = ORDER_BEHIND(job->wants->priority), .place = job->place};
 
     if (!queue || job->queue || !is_of_part(number, job) || (job->state == JOB_HELD) != (number == QUEUE_HELD) ||
         ((number == QUEUE_MAIN || number == QUEUE_HELD) && queue->tail && !turn_is_before(queue->tail->turn, turn)))

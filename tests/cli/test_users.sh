@@ -48,6 +48,7 @@ for verb in cancel hold release checkpoint; do
     refused bob 'belongs to alice' $verb 1
     refused bob 'belongs to alice' $verb 2
 done
+refused bob 'priority 1 is above 0' submit -p 1 -- true
 [ "$failures" -eq 0 ] || exit 1 # the next job would wait for the cancelled ones
 expect_field 1 state RUNNING
 expect_field 2 state HELD

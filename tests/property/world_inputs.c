@@ -61,6 +61,8 @@ static void submit(struct world *world)
         *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
     if (world->seed % 8 == 3 && !wants->external)
         join_array(world, wants);
+    if (world->seed % 8 == 5 && random_range(r, 0, 2) == 0)
+        wants->priority = (int32_t)random_range(r, -2, 2);
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
     world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};

@@ -120,6 +120,8 @@ static char *value_of(const json_t *job, const struct job_field *field)
 
     if (answer_text(job, field->name))
         return answer_safe_text(job, field->name);
+    if (field->type == JOB_FIELD_RANK)
+        return answer_integer(job, field->name, 0) ? xasprintf("%" PRId64, answer_integer(job, field->name, 0)) : NULL;
     if (number < 0)
         return field->type == JOB_FIELD_SWITCH && answer_true(job, field->name) ? xstrdup("yes") : NULL;
     if (field->type == JOB_FIELD_SIZE)

@@ -57,6 +57,12 @@ static char *host_memory(const char *value, struct spec_strings *ignored)
     return xasprintf("%s%s", value, digits && !value[digits] ? "M" : "");
 }
 
+/* However nice: behind all others. Without a value it is so, too. */
+static char *niced(const char *value, struct spec_strings *ignored)
+{
+    return xstrdup(!*value || atoll(value) > 0 ? "-1" : "");
+}
+
 /* "2", "a100", "a100:2". */
 static unsigned long long count_of(const char *item, struct spec_strings *ignored, bool *wrong)
 {
@@ -175,7 +181,7 @@ static const struct option {
     {"mem-per-gpu", 0, VALUE, IGNORED},
     {"mincpus", 0, VALUE, IGNORED},
     {"network", 0, VALUE, IGNORED},
-    {"nice", 0, MAYBE, IGNORED},
+    {"nice", 0, MAYBE, TAKEN, "--priority", niced},
     {"no-kill", 'k', MAYBE, QUIET},
     {"no-requeue", 0, NOTHING, QUIET},
     {"nodefile", 'F', VALUE, IGNORED},
@@ -358,11 +364,11 @@ static void take(const struct said *said, struct spec_strings *own, struct spec_
                  struct spec_strings *ignored)
 {
     const struct option *option = said->option;
-    CLEANUP(free_ptr)
-    char *translated = option->translate && said->value ? option->translate(said->value, ignored) : NULL;
+    const char *value = said->value || option->takes != MAYBE ? said->value : "";
+    CLEANUP(free_ptr) char *translated = option->translate && value ? option->translate(value, ignored) : NULL;
     size_t before = own->count;
 
-    if (translated && (*translated || !*said->value)) {
+    if (translated && (*translated || !*value)) {
         CLEANUP(free_ptr) char *whole = xasprintf("%s=%s", option->own, translated);
         spec_strings_add(own, whole);
     } else if (!translated) { /* a switch; or a value is missing, which the option says itself */
@@ -382,7 +388,8 @@ void sbatch_translate(char *const *words, size_t count, struct spec_strings *own
 
     while (is_next(&reader, &said)) {
         enum fate fate = said.option ? said.option->fate : IGNORED;
-        if (fate == TAKEN && said.option->takes == MAYBE && said.value) /* --exclusive=user is another */
+        if (fate == TAKEN && said.option->takes == MAYBE && !said.option->translate &&
+            said.value) /* --exclusive=user is another */
             fate = IGNORED;
         if (fate == TAKEN)
             take(&said, own, written, ignored);

@@ -168,11 +168,12 @@ int64_t alike_oldest_ns(const struct line *line)
 
 /* ---- Lines ---- */
 
-static struct line *line_new(struct core *core, const struct user *user)
+static struct line *line_new(struct core *core, const struct user *user, uint32_t behind)
 {
     struct line *line = xcalloc(1, sizeof *line);
 
     line->user = user;
+    line->behind = behind;
     LL_PREPEND(core->lines, line);
     return line;
 }
@@ -182,9 +183,15 @@ static struct line *line_of(struct core *core, const struct job *job)
     struct line **line = turn_is_apart(job->turn)           ? &core->apart
                          : core->config.order == ORDER_FAIR ? &job->user->line
                                                             : &core->common;
+    const struct user *user = line == &job->user->line ? job->user : NULL;
+    struct line *first = *line;
 
-    if (!*line)
-        *line = line_new(core, line == &job->user->line ? job->user : NULL);
+    while (*line && (*line)->behind != job->turn.behind)
+        line = &(*line)->other;
+    if (!*line) {
+        *line = line_new(core, user, job->turn.behind);
+        (*line)->first = first ? first : *line;
+    }
     return *line;
 }
 

@@ -52,14 +52,18 @@ struct alike_key {
     uint64_t job; /* one that had GPUs before, and so is alike nobody; else 0 */
 };
 
-/* The jobs of the classes before the main queue, the main queue, or a user's part of it under fair turns. */
+/* The jobs of the classes before the main queue; of one priority, the main queue, or a user's part of it under fair
+ * turns. */
 struct line {
     const struct user *user; /* NULL: of all users */
+    uint32_t behind;         /* of its jobs' turns */
+    struct line *first;      /* of those that differ from it by that alone, the one that was there first */
+    struct line *other;      /* the next of them */
     struct alike **trees;    /* owned array: for each of core.widths */
     uint32_t tree_count;
     uint32_t alikes;   /* in the trees */
     uint64_t searched; /* core.openings when all its jobs had been looked at: those that are not unexamined */
-    uint64_t eligible; /* of its jobs, those that were ranked, and the use that they stand for: order.c */
+    uint64_t eligible; /* of the first: of all their jobs, those that were ranked, and the use of these: order.c */
     int64_t ranked;
     int64_t use;       /* the user's, while lines are sorted */
     bool listed;       /* among those that order.c keeps sorted */

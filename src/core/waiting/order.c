@@ -1,8 +1,8 @@
 /* How this file works: a job that begins to wait gets a turn: its class, which is the first row of `classes` that
  * holds, and its place in it. All waiting jobs stand in core.waiting by turn. They are served line by line
- * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's
- * in the order of goes_before, which is worked out anew for each moment in which somebody asks (order_known). Lines
- * keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
+ * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's,
+ * of each priority, in the order of goes_before, which is worked out anew for each moment in which somebody asks
+ * (order_known). Lines keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
  * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, and stay so for a
  * second while nothing happens.
  *
@@ -61,8 +61,10 @@ static struct order_turn turn_of(struct core *core, const struct job *job)
 {
     size_t i = class_of(job);
 
-    return (struct order_turn){.class = classes[i].class,
-                               .place = classes[i].by_arrival ? ++core->last_arrival : job->place};
+    if (classes[i].by_arrival)
+        return (struct order_turn){.class = classes[i].class, .place = ++core->last_arrival};
+    return (struct order_turn){
+        .class = classes[i].class, .behind = ORDER_BEHIND(job->wants->priority), .place = job->place};
 }
 
 bool order_is_apart(const struct job *job)
@@ -141,7 +143,7 @@ static struct order_known *known_at(const struct core *core, int64_t now_ns)
 
 static struct order_turn first_turn(const struct line *line)
 {
-    struct order_turn first = {.class = CLASS_MAIN, .place = ORDER_LAST_PLACE};
+    struct order_turn first = {.class = CLASS_MAIN, .behind = line->behind, .place = ORDER_LAST_PLACE};
 
     for (uint32_t i = 0; i < line->tree_count; i++)
         for (const struct alike *alike = line->trees[i]; alike; alike = alike->before)
@@ -157,6 +159,8 @@ static bool goes_before(const struct core *core, const struct line *a, const str
 
     if (a == core->apart || b == core->apart)
         return a == core->apart;
+    if (a->behind != b->behind)
+        return a->behind < b->behind;
     if (!a->user->running != !b->user->running)
         return !a->user->running;
     by_use = use_compare(a->use, a->user->share, b->use, b->user->share);
@@ -265,6 +269,8 @@ static int compare_ranks(const void *left, const void *right)
 
     if (turn_is_apart(a->job->turn) != turn_is_apart(b->job->turn))
         return turn_is_apart(a->job->turn) ? -1 : 1;
+    if (a->job->turn.behind != b->job->turn.behind)
+        return a->job->turn.behind < b->job->turn.behind ? -1 : 1;
     if (a->runs != b->runs)
         return a->runs ? 1 : -1;
     if (by_use)
@@ -274,16 +280,16 @@ static int compare_ranks(const void *left, const void *right)
 
 static void add_rank(const struct core *core, struct order_known *known, struct job *job)
 {
-    struct line *line = job->alike->line;
+    struct line *line = job->alike->line, *sums = line->first;
     const struct user *user = line->user;
 
     array_reserve(known->ranks, known->rank_capacity, known->rank_count + 1);
     known->ranks[known->rank_count++] = (struct order_rank){.job = job,
-                                                            .own_place = line->eligible + 1,
-                                                            .runs = user && (user->running || line->eligible),
-                                                            .use = line->use + line->ranked};
-    line->eligible++;
-    line->ranked += user ? use_of_start(will_hold(core, job)) : 0;
+                                                            .own_place = sums->eligible + 1,
+                                                            .runs = user && (user->running || sums->eligible),
+                                                            .use = line->use + sums->ranked};
+    sums->eligible++;
+    sums->ranked += user ? use_of_start(will_hold(core, job)) : 0;
 }
 
 static void rank_all(const struct core *core, struct order_known *known, int64_t now_ns)
@@ -292,8 +298,8 @@ static void rank_all(const struct core *core, struct order_known *known, int64_t
     struct line **lines = order_lines(core, now_ns, &count);
 
     for (uint32_t i = 0; i < count; i++) {
-        lines[i]->eligible = 0;
-        lines[i]->ranked = 0;
+        lines[i]->first->eligible = 0;
+        lines[i]->first->ranked = 0;
     }
     known->rank_count = known->first_of_another = 0;
     for (struct job *job = core->waiting.head; job; job = job->next) {

@@ -93,8 +93,10 @@ static struct job *left_behind(const struct core *core, int64_t now_ns, struct r
         struct job *job;
         if (!lines[i]->user)
             continue;
-        if (lines[i]->user->running) /* as have all behind it */
+        if (lines[i]->behind > ORDER_BEHIND(0)) /* others may pass it, and all behind it */
             return NULL;
+        if (lines[i]->user->running)
+            continue;
         job = order_first(core, lines[i], order_start, INT64_MAX);
         *reserved = (struct record_reserved){0};
         if (job && job->id != core->reserved_job && job->wants->gpus == 1 && !job_wants_idle(core, job) &&

@@ -14,7 +14,7 @@ const char *turn_why_name(uint32_t why)
     static const char *const names[TURN_WHY_COUNT] = {"first",
 #define CLASS(name, holds, by, why, words) why,
 #include "core/waiting/classes.def"
-                                                      "nothing-running", "use", "own", "turns", "earlier"};
+                                                      "priority", "nothing-running", "use", "own", "turns", "earlier"};
 
     return why < TURN_WHY_COUNT ? names[why] : "unknown";
 }
@@ -28,6 +28,8 @@ static uint32_t why_before(const struct order_rank *rank, const struct order_ran
         return TURN_NOBODY;
     if (turn_is_apart(first->turn))
         return first->turn.class;
+    if (job->turn.behind != first->turn.behind)
+        return TURN_PRIORITY;
     if (job->user == first->user)
         return TURN_OWN;
     if (line == others)
@@ -55,10 +57,12 @@ struct turn core_turn(const struct core *core, uint64_t id, int64_t now_ns)
     turn.running = job->user->running;
     if (job->alike->line->user) {
         turn.own_place = rank->own_place;
-        turn.own_of = job->alike->line->eligible;
+        turn.own_of = job->alike->line->first->eligible;
     }
     turn.use = job->alike->line->use;
     turn.before_use = before->job->alike->line->use;
+    turn.priority = job->wants->priority;
+    turn.before_priority = before->job->wants->priority;
     turn.share = job->user->share;
     turn.before_share = before->job->user->share;
     return turn;

@@ -15,11 +15,12 @@ enum turn_why {
 /* it is of that class, as in enum order_class */
 #define CLASS(name, holds, by, why, words) TURN_##name,
 #include "core/waiting/classes.def"
-    TURN_RUNNING, /* its user has nothing running; the job's has `running` */
-    TURN_USE,     /* its user has had before_use of the GPUs lately, the job's user, for his share, more: use */
-    TURN_OWN,     /* it is of the same user, and came earlier */
-    TURN_TURNS,   /* the job's user has jobs of his own before it, and the other's turn is between them */
-    TURN_EARLIER, /* it came earlier */
+    TURN_PRIORITY, /* it has before_priority, and the job a lower one: priority */
+    TURN_RUNNING,  /* its user has nothing running; the job's has `running` */
+    TURN_USE,      /* its user has had before_use of the GPUs lately, the job's user, for his share, more: use */
+    TURN_OWN,      /* it is of the same user, and came earlier */
+    TURN_TURNS,    /* the job's user has jobs of his own before it, and the other's turn is between them */
+    TURN_EARLIER,  /* it came earlier */
     TURN_WHY_COUNT
 };
 
@@ -31,6 +32,7 @@ struct turn {
     uint32_t running;
     int64_t use, before_use; /* as it counts: thousandths of a GPU times seconds (use_expected) */
     uint32_t share, before_share;
+    int32_t priority, before_priority;
 };
 
 struct turn core_turn(const struct core *core, uint64_t job, int64_t now_ns);

@@ -93,6 +93,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
 #undef SAID
 #undef WORKED_OUT
     set_request(config, spec, estimate, wants);
+    wants->priority = spec->priority;
     if (spec->array && array_parse(spec->array, &words, NULL) == 0)
         wants->array_most = words.most < words.jobs ? words.most : 0;
     workload_key(spec, uid, wants->workload);

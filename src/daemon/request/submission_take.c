@@ -22,6 +22,7 @@
 #include "daemon/request/allowance.h"
 #include "daemon/run/runs.h"
 #include "daemon/shares.h"
+#include "daemon/view/access.h"
 
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
@@ -126,6 +127,13 @@ static int check_applicants(struct submission *submission)
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         fit_request(submission->daemon->core, &applicant->wants);
+        if (applicant->spec.priority > 0 && access_view_of(submission->uid, (uid_t)-1) != ACCESS_ALL) {
+            error_set(&submission->err, EPERM,
+                      "job '%s': priority %" PRId32 " is above 0: an administrator gives such (carma edit ID "
+                      "priority=N); say 0 or below",
+                      applicant->spec.name, applicant->spec.priority);
+            return 403;
+        }
         if (job_spec_asks_for_capture(&applicant->spec) &&
             submission->daemon->config.auto_capture == AUTO_CAPTURE_OFF) {
             error_set(&submission->err, EINVAL,

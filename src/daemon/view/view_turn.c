@@ -30,6 +30,9 @@ static void put_why(struct strbuf *out, const struct turn *turn, const char *own
         strbuf_puts(out, words);                                                                                       \
         break;
 #include "core/waiting/classes.def"
+    case TURN_PRIORITY:
+        strbuf_printf(out, "it has priority %" PRId32 ", this one %" PRId32, turn->before_priority, turn->priority);
+        break;
     case TURN_RUNNING:
         strbuf_printf(out, "%s has nothing running, %s has %" PRIu32, other, own, turn->running);
         break;
