@@ -36,6 +36,7 @@
 #include "core/waiting/depend.h"
 #include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
+#include "core/waiting/places.h"
 
 static bool is_permille(int32_t value)
 {
@@ -524,6 +525,9 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_GROWN:
         apply_reservation(core, job, &record->grown);
+        break;
+    case RECORD_ORDERED:
+        status = place_put(core, job, &record->ordered, err);
         break;
     case RECORD_DEPENDS:
         status = apply_depends(core, job, &record->depends, err);

@@ -74,6 +74,9 @@ const struct record_field record_fields[] = {
 #include "core/wants.def"
 #undef REQUEST_NAME
     TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
+    MEMBER(RECORD_ORDERED, "last", FIELD_U64, ordered.last),
+    MEMBER(RECORD_ORDERED, "where", FIELD_U32, ordered.where),
+    MEMBER(RECORD_ORDERED, "before", FIELD_U64, ordered.before),
     MEMBER(RECORD_DEPENDS, "on", FIELD_U64, depends.on),
     MEMBER(RECORD_DEPENDS, "kind", FIELD_U32, depends.kind),
     MEMBER(RECORD_DEPENDS, "delay_ns", FIELD_I64, depends.delay_ns),

@@ -81,6 +81,15 @@ struct record_estimated {
     int32_t smact_permille; /* expected solo SM activity, or -1 */
 };
 
+/* Where a job goes among those of its user that wait and have its priority. */
+enum ordered_where { ORDERED_FIRST, ORDERED_LAST, ORDERED_BEFORE };
+
+struct record_ordered {
+    uint64_t last;   /* the last of its array that goes with it; the job itself: it goes alone */
+    uint32_t where;  /* enum ordered_where */
+    uint64_t before; /* ORDERED_BEFORE: this job */
+};
+
 /* What a job waits for. */
 enum depends_kind {
     DEPENDS_OK,     /* that another completes */
@@ -375,6 +384,7 @@ struct record {
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_estimated estimated;
+        struct record_ordered ordered;
         struct record_depends depends;
         struct record_told told;
         struct record_refused refused;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The order among waiting jobs that people give: priorities, over a kill of carmad.
+# The order among waiting jobs that people give: priorities and places, over a kill of carmad.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 100
 start_daemon --set auto_capture=off
@@ -32,6 +32,30 @@ shows "job $high goes first: it has priority 1, this one -2" explain "$low"
 shows 'priority -2' show "$low"
 again_after_kill --set auto_capture=off
 expect_order "$high" "$one" "$two" "$three" "$nice" "$low"
+
+# One's own jobs change places; an array goes as a whole. What cannot be.
+array=$(waits -a 0-2)
+run move "$two" --first
+run move --last "$one"
+run move "$array" --before "$three"
+expect_order "$high" "$two" "$array" $((array + 1)) $((array + 2)) "$three" "$one" "$nice" "$low"
+run move "${array}_1" --first
+expect_order "$high" $((array + 1)) "$two" "$array" $((array + 2)) "$three" "$one" "$nice" "$low"
+again_after_kill --set auto_capture=off
+expect_order "$high" $((array + 1)) "$two" "$array" $((array + 2)) "$three" "$one" "$nice" "$low"
+while read -r status text words; do
+    # shellcheck disable=SC2086 # words
+    expect_error "$status" "$(echo "$text" | tr '+' ' ')" $words
+done <<END
+1 job+$first+is+RUNNING move $first --first
+1 has+priority+0+and+job+$low+-2 move $one --before $low
+1 cannot+go+before+itself move $one --before $one
+1 9999+is+none move $one --before 9999
+1 job+$first+does+not+wait move $one --before $first
+2 where+to? move $one
+2 say+one+of+them move $one --first --last
+2 names+several+jobs move $one --before 1-2
+END
 expect_error 2 'out of range: -10 to 10' submit -p 11 -- true
 expect_error 2 "'gpu' is not a whole number" submit -p gpu -- true
 finish

@@ -1,7 +1,7 @@
 /* One user's jobs never change another's order except by use. A random past gives three users their uses, shares and
- * running jobs. Then two of them submit the same jobs in two copies of that world, and the third submits, holds and
- * cancels others in each. Of the two users' jobs the order is the same in both, and so is each user's place among them.
- * Usage: test_order_properties [FIRST_SEED [SEEDS]] */
+ * running jobs. Then two of them submit the same jobs in two copies of that world, and the third submits, holds,
+ * moves and cancels others in each. Of the two users' jobs the order is the same in both, and so is each user's place
+ * among them. Usage: test_order_properties [FIRST_SEED [SEEDS]] */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +116,11 @@ static void third_acts(struct core *core, struct random *random, uint64_t *last,
         record = (struct record){
             .type = random_range(random, 0, 1) ? RECORD_CANCELLED : RECORD_HELD, .at_ns = now_ns, .job = *last};
         if (random_range(random, 0, 2) == 0)
+            apply(core, &record);
+        record = (struct record){.type = RECORD_ORDERED, .at_ns = now_ns, .job = *last};
+        record.ordered =
+            (struct record_ordered){.last = *last, .where = random_range(random, 0, 1) ? ORDERED_FIRST : ORDERED_LAST};
+        if (random_range(random, 0, 2) == 0 && core_find_job(core, *last))
             apply(core, &record);
     }
 }

@@ -70,6 +70,40 @@ static void submit(struct world *world)
         depend(world, (uint64_t)random_range(r, 0, 3) ? world->next_job - 1 : any_job(world));
 }
 
+/* The user's own jobs alone exchange their places. */
+static void check_places(struct world *world, uint64_t moved, const uint64_t *places)
+{
+    uint64_t sum = 0, before = 0;
+
+    for (uint64_t id = 1; id < world->next_job; id++) {
+        const struct job *job = core_find_job(world->core, id);
+        bool own = world->jobs[id].wants.uid == world->jobs[moved].wants.uid &&
+                   world->jobs[id].wants.priority == world->jobs[moved].wants.priority;
+        if (job && !own && job->place != places[id])
+            fail(world, "job %" PRIu64 " has another place, as job %" PRIu64 " was moved", id, moved);
+        sum += job ? job->place : 0;
+        before += job ? places[id] : 0;
+    }
+    if (sum != before)
+        fail(world, "the places are not those from before job %" PRIu64 " was moved", moved);
+}
+
+static void order_jobs(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_ORDERED, .job = any_job(world)};
+    uint64_t places[MAX_JOBS] = {0};
+    const struct job *job;
+
+    for (uint64_t id = 1; id < world->next_job; id++)
+        places[id] = (job = core_find_job(world->core, id)) ? job->place : 0;
+    input.ordered = (struct record_ordered){.last = input.job + (uint64_t)random_range(r, 0, 3),
+                                            .where = (uint32_t)random_range(r, 0, ORDERED_BEFORE),
+                                            .before = any_job(world)};
+    if (feed(world, &input))
+        check_places(world, input.job, places);
+}
+
 static uint64_t any_running(struct world *world)
 {
     uint64_t start = any_job(world);
@@ -444,7 +478,10 @@ void random_input(struct world *world)
         submit(world);
         break;
     case 5 ... 6:
-        person_acts(world);
+        if (world->seed % 8 == 5 && random_range(r, 0, 1))
+            order_jobs(world);
+        else
+            person_acts(world);
         break;
     case 7 ... 9:
         job_ends(world);

@@ -95,10 +95,15 @@ static const char *why_not(uint32_t type)
     return words[type];
 }
 
-int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, uint32_t type, struct error *err)
+int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
+                       struct error *err)
 {
-    struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
+    struct record input = *what;
+    uint32_t type = what->type;
     int rc;
+
+    input.at_ns = nodetime_now_ns();
+    input.job = view->id;
 
     if (view->wants->external)
         return error_set(err, EPERM, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,

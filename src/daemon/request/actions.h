@@ -8,9 +8,11 @@
 
 void actions_submit(struct daemon *daemon, struct http_request *request);
 
-/* Does to the job what a row of api/job_verbs.def has (`type`), for a caller who may do it: an input of the current
- * turn, which is left to the caller. 200, or the answer's status and why in err. */
-int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, uint32_t type, struct error *err);
+/* Does to the job what the record says, a row's of api/job_verbs.def for example; its time and job are set here. For a
+ * caller who may do it: an input of the current turn, which is left to the caller. 200, or the answer's status and why
+ * in err. */
+int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
+                       struct error *err);
 
 /* Answers once the current turn is stored. `body` is taken over; `otherwise` is the request's fate if it cannot be
  * stored now. */

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "daemon/engine/engine.h"
 #include "daemon/request/actions.h"
+#include "daemon/request/requests.h"
 #include "daemon/request/selection.h"
 #include "daemon/view/access.h"
 
@@ -33,10 +34,10 @@ static const struct {
 struct change {
     struct changes *changes;
     struct http_request *request;
-    int verb;
-    bool one;      /* it was asked for one job, by its number */
-    bool may;      /* the caller may change others' jobs */
-    uint64_t *ids; /* owned; in the order in which they are changed */
+    struct record what; /* each job's, but for its time and number */
+    bool one;           /* it was asked for one job, by its number */
+    bool may;           /* the caller may change others' jobs */
+    uint64_t *ids;      /* owned; in the order in which they are changed */
     size_t count, capacity, done;
     json_t *changed, *refused;
     struct change *next, *prev;
@@ -85,7 +86,7 @@ static int change_next(const struct change *change, uint64_t job, json_t **state
         return error_set(err, ENOENT, "there is no job '%" PRIu64 "'", job), 404;
     if (view->wants->uid != change->request->uid && !change->may)
         return error_set(err, EPERM, "job %" PRIu64 " belongs to %s", job, job_view_user(view)), 403;
-    status = actions_change_one(daemon, change->request->uid, view, verbs[change->verb].type, err);
+    status = actions_change_one(daemon, change->request->uid, view, &change->what, err);
     if (status == 200)
         *state = state_of(view);
     return status;
@@ -159,12 +160,12 @@ static void on_may(int status, void *user)
     }
 }
 
-static struct change *change_new(struct changes *changes, struct http_request *request, int verb)
+static struct change *change_new(struct changes *changes, struct http_request *request, struct record what)
 {
     struct change *change = xcalloc(1, sizeof *change);
 
     *change = (struct change){
-        .changes = changes, .request = request, .verb = verb, .changed = json_array(), .refused = json_array()};
+        .changes = changes, .request = request, .what = what, .changed = json_array(), .refused = json_array()};
     return change;
 }
 
@@ -180,13 +181,39 @@ static void begin(struct change *change, uid_t other)
     access_ask(change->changes->daemon->access, change->request->uid, other, on_may, change);
 }
 
-void change_job(struct changes *changes, struct http_request *request, const struct job_view *view, int verb)
+static void change_one(struct changes *changes, struct http_request *request, const struct job_view *view,
+                       struct record what)
 {
-    struct change *change = change_new(changes, request, verb);
+    struct change *change = change_new(changes, request, what);
 
     change->one = true;
     add(change, view->id);
     begin(change, view->wants->uid);
+}
+
+void change_job(struct changes *changes, struct http_request *request, const struct job_view *view, int verb)
+{
+    change_one(changes, request, view, (struct record){.type = verbs[verb].type});
+}
+
+void change_place(struct changes *changes, struct http_request *request, const struct job_view *view)
+{
+    static const char *const to[] = {[ORDERED_FIRST] = "first", [ORDERED_LAST] = "last", [ORDERED_BEFORE] = "before"};
+    const char *where = http_query(request, "to"), *before = http_query(request, "before");
+    struct record what = {.type = RECORD_ORDERED};
+
+    while (where && what.ordered.where < array_size(to) && strcmp(where, to[what.ordered.where]) != 0)
+        what.ordered.where++;
+    if (!where || what.ordered.where == array_size(to))
+        http_reply_error(request, 400, "to '%.40s' is not known: say first, last or before", where ? where : "");
+    else if ((what.ordered.where == ORDERED_BEFORE) != (before != NULL))
+        http_reply_error(request, 400, "before is the job of to=before, and of that alone");
+    else if (!requests_read_number(before, 18, 0, &what.ordered.before))
+        http_reply_error(request, 400, "before '%.40s' is not a job's number", before);
+    else if (!requests_read_number(http_query(request, "last"), 18, view->id, &what.ordered.last))
+        http_reply_error(request, 400, "last '%.40s' is not a job's number", http_query(request, "last"));
+    else
+        change_one(changes, request, view, what);
 }
 
 /* A word that names no job that can be changed. */
@@ -245,7 +272,7 @@ void change_many(struct changes *changes, struct http_request *request, int verb
         return;
     if (!selection.ids && !selection.user && selection.uid == UINT64_MAX)
         selection.uid = request->uid;
-    change = change_new(changes, request, verb);
+    change = change_new(changes, request, (struct record){.type = verbs[verb].type});
     other = choose(change, &selection);
     selection_release(&selection);
     if (!http_query(request, "dry_run")) {

@@ -132,7 +132,9 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
         return;
     }
     verb = *end == '/' ? change_find(end + 1) : -1;
-    if (verb < 0)
+    if (strcmp(end, "/move") == 0 && strcmp(request->method, "POST") == 0)
+        change_place(daemon->changes, request, view);
+    else if (verb < 0 && strcmp(end, "/move") != 0)
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (strcmp(request->method, "POST") == 0)
         change_job(daemon->changes, request, view, verb);
