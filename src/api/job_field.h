@@ -51,6 +51,7 @@ struct job_field {
     int (*check)(const char *text, struct error *err); /* of a WORD */
     bool required;
     bool apart;
+    bool edited;
 };
 
 extern const struct job_field job_fields[];
@@ -62,6 +63,7 @@ const struct job_field *job_field_find(const char *name); /* NULL: there is none
 const struct job_field *job_field_of_key(const char *text, size_t length);
 
 enum job_field_kind job_field_kind(const struct job_field *field);
+size_t job_field_size(const struct job_field *field); /* of a member that is no text and no list */
 void *job_field_at(const struct job_field *field, const struct job_spec *spec);
 
 /* Whether the member says something: other than NULL, none, false, 0 and -1. */
@@ -71,6 +73,9 @@ bool job_field_is_said(const struct job_field *field, const struct job_spec *spe
  * -EINVAL. */
 int job_field_parse(const struct job_field *field, const char *said, const char *text, struct job_spec *spec,
                     struct error *err);
+
+/* Sets the member from JSON; null: it says nothing any more. -EINVAL: it is as before, or says nothing. */
+int job_field_from_json(const struct job_field *field, const json_t *json, struct job_spec *spec, struct error *err);
 
 json_t *job_field_to_json(const struct job_field *field, const struct job_spec *spec); /* a new reference */
 

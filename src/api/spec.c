@@ -58,6 +58,11 @@ static const size_t sizes[] = {[KIND_BOOL] = sizeof(bool),
                                [KIND_I32] = sizeof(int32_t),
                                [KIND_I64] = sizeof(int64_t)};
 
+size_t job_field_size(const struct job_field *field)
+{
+    return sizes[job_field_kind(field)];
+}
+
 void job_spec_overlay(struct job_spec *spec, const struct job_spec *over)
 {
     for (size_t i = 0; i < job_field_count; i++) {

@@ -140,6 +140,20 @@ static int field_from_json(const struct job_field *field, const json_t *json, st
     return 0;
 }
 
+int job_field_from_json(const struct job_field *field, const json_t *json, struct job_spec *spec, struct error *err)
+{
+    struct job_spec nothing;
+
+    if (job_field_kind(field) == KIND_LIST)
+        return error_set(err, EINVAL, "%s is a list", field->name);
+    job_spec_init(&nothing);
+    if (job_field_kind(field) == KIND_TEXT)
+        free_ptr(job_field_at(field, spec));
+    else
+        memcpy(job_field_at(field, spec), job_field_at(field, &nothing), job_field_size(field));
+    return json_is_null(json) ? 0 : field_from_json(field, json, spec, err);
+}
+
 /* A name from outside, fit for a message. */
 static const char *shown(const char *name, char text[static 41])
 {

@@ -9,6 +9,7 @@ const struct command daily_commands[] = {
     {"explain", "say why a job waits, GPU by GPU", &explain_argp, cmd_explain},
 #define VERB(name, record, order, listed, help, why) {#name, listed, &name##_argp, cli_change},
 #include "api/job_verbs.def"
+    {"edit", "change what waiting jobs ask for", &edit_argp, cmd_edit},
     {"move", "put a waiting job before or behind others of yours", &move_argp, cmd_move},
     {"logs", "print the output of a job", &logs_argp, cmd_logs},
     {"wait", "wait until jobs have ended, and exit as they did; or until they have come so far", &wait_argp, cmd_wait},

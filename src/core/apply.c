@@ -435,6 +435,32 @@ static int apply_depends(struct core *core, struct job *job, const struct record
     return 0;
 }
 
+/* It leaves its queue of alike jobs while its wants change, and comes back in another turn. */
+static int apply_edited(struct core *core, struct job *job, const struct record_edited *edited, struct error *err)
+{
+    const struct record_submitted *before = job->wants;
+    bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
+    int status = core_check_edit(job, edited, err);
+
+    if (status)
+        return status;
+    end_reservation(core, job); /* for another need */
+    if (job->alike)
+        alike_leave(core, job);
+    job->wants = common_wants_join(&core->wants, &edited->wants);
+    common_wants_leave(&core->wants, before);
+    if (!job->placed_ns) {
+        job->reserved_bytes = job->wants->request_bytes;
+        job->reservation_source = job->wants->request_source;
+    }
+    if (edited->begin_ns >= 0)
+        job->begin_ns = edited->begin_ns;
+    order_moves(core, job);
+    if (is_next)
+        depend_find_next_begin(core);
+    return 0;
+}
+
 static int apply_to_job(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job = core_job_by_id(core, record->job);
@@ -525,6 +551,9 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_GROWN:
         apply_reservation(core, job, &record->grown);
+        break;
+    case RECORD_EDITED:
+        status = apply_edited(core, job, &record->edited, err);
         break;
     case RECORD_ORDERED:
         status = place_put(core, job, &record->ordered, err);

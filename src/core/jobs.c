@@ -33,16 +33,35 @@ static bool is_array(const struct record_submitted *wants, uint64_t job)
     return wants->array ? wants->array <= job && !wants->external : wants->array_most == 0;
 }
 
+static bool is_possible(const struct record_submitted *wants, uint64_t job)
+{
+    return wants->gpus > 0 && wants->gpus <= RECORD_MAX_GPUS && wants->request_bytes >= -1 &&
+           is_reading(wants->smact_permille) && is_slowdown(wants->max_slowdown_permille) &&
+           wants->request_source < SOURCE_LEARNED && wants->share <= SHARE_MPS && is_time_limit(wants) &&
+           is_lease_or_local(wants) && is_array(wants, job) && wants->priority >= -PRIORITY_MOST &&
+           wants->priority <= PRIORITY_MOST;
+}
+
+int core_check_edit(const struct job *job, const struct record_edited *edited, struct error *err)
+{
+    const struct record_submitted *wants = &edited->wants, *before = job->wants;
+
+    if (!is_possible(wants, job->id) || edited->begin_ns < -1 || wants->uid != before->uid ||
+        wants->external != before->external || wants->array != before->array ||
+        wants->array_most != before->array_most || wants->held != before->held)
+        return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", job->id);
+    if (job->placed_ns && (wants->gpus != before->gpus || wants->request_bytes != before->request_bytes ||
+                           wants->request_source != before->request_source || edited->begin_ns != -1))
+        return error_set(err, EINVAL, "job %" PRIu64 " has run: its GPUs, memory and begin stay", job->id);
+    return 0;
+}
+
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
     struct job *job;
 
-    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
-        !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
-        wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
-        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants) ||
-        !is_array(wants, record->job) || wants->priority < -PRIORITY_MOST || wants->priority > PRIORITY_MOST)
+    if (record->job == 0 || !is_possible(wants, record->job) || !memchr(wants->workload, '\0', sizeof wants->workload))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (core_job_by_id(core, record->job))
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);

@@ -74,6 +74,12 @@ const struct record_field record_fields[] = {
 #include "core/wants.def"
 #undef REQUEST_NAME
     TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
+#define WANT(ctype, member, kind, name, since, from)                                                                   \
+    SINCE_##since(RECORD_EDITED, name, FIELD_##kind, edited.wants.member),
+#define REQUEST_NAME "request_bytes"
+#include "core/wants.def"
+#undef REQUEST_NAME
+    MEMBER(RECORD_EDITED, "begin_ns", FIELD_I64, edited.begin_ns),
     MEMBER(RECORD_ORDERED, "last", FIELD_U64, ordered.last),
     MEMBER(RECORD_ORDERED, "where", FIELD_U32, ordered.where),
     MEMBER(RECORD_ORDERED, "before", FIELD_U64, ordered.before),

@@ -81,6 +81,11 @@ struct record_estimated {
     int32_t smact_permille; /* expected solo SM activity, or -1 */
 };
 
+struct record_edited {
+    struct record_submitted wants; /* all that it wants now; its workload stays */
+    int64_t begin_ns;              /* it does not begin before; 0: at any time; -1: as it is */
+};
+
 /* Where a job goes among those of its user that wait and have its priority. */
 enum ordered_where { ORDERED_FIRST, ORDERED_LAST, ORDERED_BEFORE };
 
@@ -384,6 +389,7 @@ struct record {
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_estimated estimated;
+        struct record_edited edited;
         struct record_ordered ordered;
         struct record_depends depends;
         struct record_told told;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The order among waiting jobs that people give: priorities and places, over a kill of carmad.
+# The order among waiting jobs that people give: priorities, places, and what is edited, over a kill of carmad.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 100
 start_daemon --set auto_capture=off
@@ -56,6 +56,41 @@ done <<END
 2 say+one+of+them move $one --first --last
 2 names+several+jobs move $one --before 1-2
 END
+
+# What a waiting job asks for is changed as a whole or not at all, also of an array; the run goes by it.
+run edit "$low" priority=0 job-name=other time=90 gpu-memory=2G exclusive=no signal=USR1@60 requeue=yes max-slowdown=1.5
+expect_status 0
+again_after_kill --set auto_capture=off
+expect_field "$low" priority 0 name other time_limit_ns 5400000000000 request_bytes 2147483648 exclusive false signal 10 \
+    signal_before_ns 60000000000 requeue true
+expect_order "$high" "$low" $((array + 1)) "$two" "$array" $((array + 2)) "$three" "$one" "$nice" # its place is as it came
+run edit "$low" time= gpu-memory= signal= begin=now+2hours
+expect_field "$low" time_limit_ns null reason.code begin
+run edit "$low" begin= gpu-memory=1G
+run edit "$array" priority=-1
+expect_order "$high" "$low" "$two" "$three" "$one" $((array + 1)) "$array" "$nice" $((array + 2))
+while read -r status text words; do
+    # shellcheck disable=SC2086 # words
+    expect_error "$status" "$(echo "$text" | tr '+' ' ')" $words
+done <<END
+1 job+$first+is+RUNNING edit $first time=5
+1 can+never+run+here+then edit $low gpus=9
+1 signal edit $low signal=USR1@60 time=0:30
+2 begin edit $low begin=now+2hours,gpus=2
+2 'array=1-3'+cannot+be+changed edit $low array=1-3
+2 what+is+to+be+changed edit $low
+2 which+job edit time=5
+2 not+a+size edit $low gpu-memory=much
+END
+expect_field "$low" gpus 1
+run edit -y -J other job-name=named
+expect_out 'edit: 1 job'
+run cancel --me -y
+mark=$(submitted -H --gpu-memory 1G -- sh -c 'trap "echo told; exit 1" USR1; while :; do sleep 0.1; done')
+run edit "$mark" time=2:00 signal=USR1@60
+run release "$mark"
+run wait "$mark"
+grep -q told "carma-$mark.out" || fail 'the run does not go by what was edited'
 expect_error 2 'out of range: -10 to 10' submit -p 11 -- true
 expect_error 2 "'gpu' is not a whole number" submit -p gpu -- true
 finish

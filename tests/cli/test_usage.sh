@@ -5,7 +5,7 @@
 expect_error 2 "which command" # none
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit queue show explain cancel hold release checkpoint move logs wait gpus monitor history stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
+for command in submit queue show explain cancel hold release checkpoint move edit logs wait gpus monitor history stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     expect_ok help "$command"
@@ -104,7 +104,7 @@ cmp -s "$T/out" "$T/help" || fail "--help and help differ"
 expect_error 2 "no command 'x'" help x
 
 # No daemon: one line that names the socket; asked for by --socket before or behind the command alike.
-for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "move 1 --last" "logs 1" "submit --no-retry -- true" "show @"; do
+for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "move 1 --last" "edit 1 time=5" "logs 1" "submit --no-retry -- true" "show @"; do
     # shellcheck disable=SC2086 # a command and its argument
     expect_error 1 "$T/socket" $command
 done

@@ -104,6 +104,32 @@ static void order_jobs(struct world *world)
         check_places(world, input.job, places);
 }
 
+/* Refused of one that does not wait, and of what a job that has run must keep. */
+static void edit_job(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_EDITED, .job = any_job(world)};
+    struct world_job *job = &world->jobs[input.job];
+    struct record_submitted *wants = &input.edited.wants;
+
+    *wants = job->wants;
+    input.edited.begin_ns = random_range(r, 0, 2) ? -1 : random_range(r, 0, 1) * (world->now_ns + NS_PER_SEC);
+    wants->priority = (int32_t)random_range(r, -2, 2);
+    wants->exclusive ^= random_range(r, 0, 3) == 0;
+    wants->gpus = random_range(r, 0, 3) ? wants->gpus : (uint32_t)random_range(r, 0, 3);
+    if (random_range(r, 0, 1)) {
+        wants->request_bytes = random_range(r, 1, 44) * GIB;
+        wants->request_source = SOURCE_DECLARED;
+    }
+    if (!feed(world, &input))
+        return;
+    job->wants = *wants;
+    if (input.edited.begin_ns >= 0) { /* in these worlds nobody waits for others */
+        job->depends_count = input.edited.begin_ns > 0;
+        job->depends[0] = (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = input.edited.begin_ns};
+    }
+}
+
 static uint64_t any_running(struct world *world)
 {
     uint64_t start = any_job(world);
@@ -479,7 +505,7 @@ void random_input(struct world *world)
         break;
     case 5 ... 6:
         if (world->seed % 8 == 5 && random_range(r, 0, 1))
-            order_jobs(world);
+            (random_range(r, 0, 1) ? order_jobs : edit_job)(world);
         else
             person_acts(world);
         break;

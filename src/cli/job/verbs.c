@@ -1,6 +1,6 @@
-/* carma cancel, hold, release: the rows of api/job_verbs.def.
+/* carma cancel, hold, release: the rows of api/job_verbs.def; carma edit (cmd_edit.c) goes this way, too.
  *
- * How this file works: cli_change() asks the daemon once for all jobs. On a terminal it first has the daemon say which
+ * How this file works: change_jobs() asks the daemon once for all jobs. On a terminal it first has the daemon say which
  * jobs these would be (ask), where they were not named one by one, and then changes exactly those. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/job/change.h"
 #include "cli/show/answer.h"
 
 #define VERB(name, record, order, listed, help, why)                                                                   \
@@ -23,8 +24,8 @@
 #include "api/job_verbs.def"
 
 /* One request, of the ids named so, or of all that the selectors have. */
-static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, const char *ids, bool dry,
-                json_t **reply, struct error *err)
+static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, const char *ids, const json_t *body,
+                bool dry, json_t **reply, struct error *err)
 {
     CLEANUP(strbuf_release) struct strbuf path = {0};
 
@@ -32,7 +33,7 @@ static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, 
     selectors_put(&path, &jobs->selectors);
     query_put(&path, "ids", ids);
     query_put(&path, "dry_run", dry ? "yes" : NULL);
-    return cli_call(cli, "POST", path.text, NULL, reply, err);
+    return cli_call(cli, "POST", path.text, body, reply, err);
 }
 
 static int take(const json_t *reply, json_t *changed)
@@ -48,7 +49,8 @@ static int take(const json_t *reply, json_t *changed)
 }
 
 /* Of all jobs, or, with `dry`, of those that it would be; the daemon's words about each that is refused. */
-static int post_all(struct cli *cli, const char *verb, const struct cli_jobs *jobs, bool dry, json_t *changed)
+static int post_all(struct cli *cli, const char *verb, const struct cli_jobs *jobs, const json_t *body, bool dry,
+                    json_t *changed)
 {
     struct error err;
     size_t from = 0;
@@ -58,7 +60,7 @@ static int post_all(struct cli *cli, const char *verb, const struct cli_jobs *jo
         CLEANUP(free_ptr)
         char *ids = jobs->list.count ? cli_ids_text(cli, &jobs->list, &from, CLI_IDS_AT_ONCE, &err) : NULL;
         CLEANUP(json_release) json_t *reply = NULL;
-        if ((jobs->list.count && !ids) || post(cli, verb, jobs, ids, dry, &reply, &err))
+        if ((jobs->list.count && !ids) || post(cli, verb, jobs, ids, body, dry, &reply, &err))
             return cli_fail("%s", err.text);
         if (take(reply, changed))
             status = CLI_FAILURE;
@@ -92,7 +94,7 @@ static char *ranges_text(const struct id_list *list)
 }
 
 /* The jobs that it would be take the place of the list; false: none shall be changed. */
-static bool ask(struct cli *cli, const char *verb, struct cli_jobs *jobs, int *status)
+static bool ask(struct cli *cli, const char *verb, struct cli_jobs *jobs, const json_t *body, int *status)
 {
     CLEANUP(json_release) json_t *chosen = json_array();
     CLEANUP(free_ptr) char *ids = NULL;
@@ -100,7 +102,7 @@ static bool ask(struct cli *cli, const char *verb, struct cli_jobs *jobs, int *s
     json_t *job;
     size_t i;
 
-    *status = post_all(cli, verb, jobs, true, chosen);
+    *status = post_all(cli, verb, jobs, body, true, chosen);
     id_list_release(&jobs->list);
     jobs->selectors = (struct selectors){0};
     json_array_foreach (chosen, i, job)
@@ -118,24 +120,28 @@ static bool ask(struct cli *cli, const char *verb, struct cli_jobs *jobs, int *s
     return false;
 }
 
+int change_jobs(struct cli *cli, const char *verb, struct cli_jobs *jobs, const json_t *body)
+{
+    CLEANUP(json_release) json_t *changed = json_array();
+    bool by_selectors = selectors_any(&jobs->selectors), asks;
+    int status = CLI_OK;
+
+    asks = !jobs->yes && (by_selectors || has_range(&jobs->list)) && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    if (asks && !ask(cli, verb, jobs, body, &status))
+        return status;
+    if (post_all(cli, verb, jobs, body, false, changed))
+        status = CLI_FAILURE;
+    if (jobs->json)
+        cli_print_jobs(changed);
+    else if (by_selectors && (status == CLI_OK || json_array_size(changed)))
+        printf("%s: %zu job%s\n", verb, json_array_size(changed), json_array_size(changed) == 1 ? "" : "s");
+    return status;
+}
+
 int cli_change(struct cli *cli, int argc, char **argv)
 {
     CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
-    CLEANUP(json_release) json_t *changed = json_array();
-    bool by_selectors, asks;
     int status;
 
-    if (!cli_parse(cli, argc, argv, &jobs, &status))
-        return status;
-    by_selectors = selectors_any(&jobs.selectors);
-    asks = !jobs.yes && (by_selectors || has_range(&jobs.list)) && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-    if (asks && !ask(cli, argv[0], &jobs, &status))
-        return status;
-    if (post_all(cli, argv[0], &jobs, false, changed))
-        status = CLI_FAILURE;
-    if (jobs.json)
-        cli_print_jobs(changed);
-    else if (by_selectors && (status == CLI_OK || json_array_size(changed)))
-        printf("%s: %zu job%s\n", argv[0], json_array_size(changed), json_array_size(changed) == 1 ? "" : "s");
-    return status;
+    return cli_parse(cli, argc, argv, &jobs, &status) ? change_jobs(cli, argv[0], &jobs, NULL) : status;
 }

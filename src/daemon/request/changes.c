@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "daemon/engine/engine.h"
 #include "daemon/request/actions.h"
+#include "daemon/request/edit.h"
 #include "daemon/request/requests.h"
 #include "daemon/request/selection.h"
 #include "daemon/view/access.h"
@@ -35,6 +36,7 @@ struct change {
     struct changes *changes;
     struct http_request *request;
     struct record what; /* each job's, but for its time and number */
+    struct edit *edit;  /* owned; NULL: `what` is done to them */
     bool one;           /* it was asked for one job, by its number */
     bool may;           /* the caller may change others' jobs */
     uint64_t *ids;      /* owned; in the order in which they are changed */
@@ -59,6 +61,7 @@ int change_find(const char *name)
 
 static void change_free(struct change *change)
 {
+    edit_free(change->edit);
     json_decref(change->changed);
     json_decref(change->refused);
     free(change->ids);
@@ -79,14 +82,17 @@ static json_t *state_of(const struct job_view *view)
 static int change_next(const struct change *change, uint64_t job, json_t **state, struct error *err)
 {
     struct daemon *daemon = change->changes->daemon;
-    const struct job_view *view = views_find(&daemon->views, job);
+    struct job_view *view = views_find(&daemon->views, job);
     int status;
 
     if (!view)
         return error_set(err, ENOENT, "there is no job '%" PRIu64 "'", job), 404;
     if (view->wants->uid != change->request->uid && !change->may)
         return error_set(err, EPERM, "job %" PRIu64 " belongs to %s", job, job_view_user(view)), 403;
-    status = actions_change_one(daemon, change->request->uid, view, &change->what, err);
+    if (change->edit && edit_needs_admin(change->edit) && !change->may)
+        return error_set(err, EPERM, "a priority above 0 is for administrators: say 0 or below"), 403;
+    status = change->edit ? edit_job(daemon, change->request->uid, view, change->edit, err)
+                          : actions_change_one(daemon, change->request->uid, view, &change->what, err);
     if (status == 200)
         *state = state_of(view);
     return status;
@@ -178,6 +184,8 @@ static void add(struct change *change, uint64_t job)
 /* `other`: of one of the jobs, the owner, where that is not the caller. */
 static void begin(struct change *change, uid_t other)
 {
+    if (change->edit && edit_needs_admin(change->edit))
+        other = (uid_t)-1; /* nobody's: for administrators alone */
     access_ask(change->changes->daemon->access, change->request->uid, other, on_may, change);
 }
 
@@ -262,21 +270,26 @@ static void turn_round(struct change *change)
     }
 }
 
-void change_many(struct changes *changes, struct http_request *request, int verb)
+/* `edit` is taken over; NULL: `what` is done. */
+static void change_selected(struct changes *changes, struct http_request *request, struct record what,
+                            enum change_order order, struct edit *edit)
 {
     struct selection selection;
     struct change *change;
     uid_t other;
 
-    if (!selection_read(changes->daemon, request, selection_states_unfinished(), &selection))
+    if (!selection_read(changes->daemon, request, selection_states_unfinished(), &selection)) {
+        edit_free(edit);
         return;
+    }
     if (!selection.ids && !selection.user && selection.uid == UINT64_MAX)
         selection.uid = request->uid;
-    change = change_new(changes, request, (struct record){.type = verbs[verb].type});
+    change = change_new(changes, request, what);
+    change->edit = edit;
     other = choose(change, &selection);
     selection_release(&selection);
     if (!http_query(request, "dry_run")) {
-        if (verbs[verb].order == LAST_FIRST)
+        if (order == LAST_FIRST)
             turn_round(change);
         begin(change, other);
         return;
@@ -285,6 +298,19 @@ void change_many(struct changes *changes, struct http_request *request, int verb
         json_array_append_new(change->changed, state_of(views_find(&changes->daemon->views, change->ids[i])));
     http_reply(request, 200, json_pack("{s:O, s:O}", "jobs", change->changed, "refused", change->refused));
     change_free(change);
+}
+
+void change_many(struct changes *changes, struct http_request *request, int verb)
+{
+    change_selected(changes, request, (struct record){.type = verbs[verb].type}, verbs[verb].order, NULL);
+}
+
+void change_edit(struct changes *changes, struct http_request *request)
+{
+    struct edit *edit = edit_read(request);
+
+    if (edit)
+        change_selected(changes, request, (struct record){0}, FIRST_FIRST, edit);
 }
 
 struct changes *changes_new(struct daemon *daemon)

@@ -22,6 +22,9 @@ void change_place(struct changes *changes, struct http_request *request, const s
 
 /* With `dry_run` in its query it only says which jobs would be changed. Without ids and user it is about the caller's
  * jobs; without states about those that have not ended. */
+/* POST /v1/jobs/edit, with the words of a selection and the changes in its body. */
+void change_edit(struct changes *changes, struct http_request *request);
+
 void change_many(struct changes *changes, struct http_request *request, int verb);
 
 #endif

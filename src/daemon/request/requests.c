@@ -100,12 +100,15 @@ static void wrong_method(struct http_request *request, const char *right)
 static void handle_job(struct daemon *daemon, struct http_request *request, const char *rest)
 {
     const struct job_view *view;
+    bool edits = strcmp(rest, "edit") == 0;
     int verb = change_find(rest);
     char *end;
     uint64_t id;
 
-    if (verb >= 0) {
-        if (strcmp(request->method, "POST") == 0)
+    if (verb >= 0 || edits) {
+        if (edits && strcmp(request->method, "POST") == 0)
+            change_edit(daemon->changes, request);
+        else if (strcmp(request->method, "POST") == 0)
             change_many(daemon->changes, request, verb);
         else
             wrong_method(request, "POST");

@@ -29,4 +29,11 @@ typedef void submission_done(void *user, int status, json_t *jobs, const struct 
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user);
 
+/* For others that make a job's wants from its spec: all that it says itself; its memory, by the declared figure, else a
+ * recorded or estimated one; and whether the host has what it says (-EINVAL). */
+void submission_says(const struct job_spec *spec, struct record_submitted *wants);
+void submission_set_request(const struct config *config, const struct job_spec *spec,
+                            const struct job_estimate *estimate, struct record_submitted *wants);
+int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err);
+
 #endif

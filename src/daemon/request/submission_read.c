@@ -53,8 +53,8 @@ static int64_t recorded_figure(const struct config *config, const struct job_spe
 }
 
 /* The declared figure, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
-static void set_request(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
-                        struct record_submitted *wants)
+void submission_set_request(const struct config *config, const struct job_spec *spec,
+                            const struct job_estimate *estimate, struct record_submitted *wants)
 {
     int64_t recorded = recorded_figure(config, spec);
 
@@ -78,22 +78,26 @@ static int64_t said(int64_t value)
     return value < 0 ? 0 : value;
 }
 
-static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
-                      uid_t uid, struct record_submitted *wants)
+void submission_says(const struct job_spec *spec, struct record_submitted *wants)
 {
-    struct array_words words;
-
-    *wants = (struct record_submitted){.uid = uid,
-                                       .smact_permille = estimate->smact_permille,
-                                       .share = spec->share ? share_mode_find(spec->share) : SHARE_ANY};
+    wants->share = spec->share ? share_mode_find(spec->share) : SHARE_ANY;
+    wants->priority = spec->priority;
 #define SAID(member, type) wants->member = (type)said((int64_t)spec->member);
 #define WORKED_OUT(member, type)
 #define WANT(type, member, kind, name, since, from) from(member, type)
 #include "core/wants.def"
 #undef SAID
 #undef WORKED_OUT
-    set_request(config, spec, estimate, wants);
-    wants->priority = spec->priority;
+}
+
+static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
+                      uid_t uid, struct record_submitted *wants)
+{
+    struct array_words words;
+
+    *wants = (struct record_submitted){.uid = uid, .smact_permille = estimate->smact_permille};
+    submission_says(spec, wants);
+    submission_set_request(config, spec, estimate, wants);
     if (spec->array && array_parse(spec->array, &words, NULL) == 0)
         wants->array_most = words.most < words.jobs ? words.most : 0;
     workload_key(spec, uid, wants->workload);
@@ -253,6 +257,13 @@ static int check_cpus(const struct job_spec *spec, struct error *err)
                      (int64_t)spec->cpus, here);
 }
 
+int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err)
+{
+    int rc = check_host_memory(config, spec, err);
+
+    return rc ? rc : check_cpus(spec, err);
+}
+
 /* Of all its arrays together, a request may have as many jobs as one array. */
 static int count_jobs(struct submission *submission, struct applicant *applicant)
 {
@@ -277,8 +288,7 @@ static int read_applicant(struct submission *submission, const json_t *json, str
     struct error *err = &submission->err;
     int status;
 
-    if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0 ||
-        check_cpus(spec, err) != 0)
+    if (job_spec_from_json(json, spec, err) != 0 || submission_check_host(config, spec, err) != 0)
         return 400;
     if (spec->engine || spec->cluster || spec->slurm_job >= 0 || spec->slurm_restart >= 0 || spec->slurm_node) {
         error_set(err, EINVAL, "engine, cluster and slurm_... are what carma says of a lease: leave them out");

@@ -177,6 +177,9 @@ struct job_spec job_view_spec(const struct job_view *view);
 /* Of one whose spec came without: the list stays the caller's. */
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment);
 
+/* One that was edited, a copy of it as a whole; taken over. Command, environment and script stay. */
+void job_view_set_spec(struct job_view *view, struct job_spec *spec);
+
 /* One that was made later than its submission; taken over. */
 void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate);
 

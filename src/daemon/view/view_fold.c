@@ -129,6 +129,18 @@ static void fold_estimated(struct job_view *view, const struct record_estimated 
     view->reservation_source = view->first_reservation_source = SOURCE_ESTIMATED;
 }
 
+static void fold_edited(struct job_view *view, const struct record_edited *edited)
+{
+    struct record_submitted before = job_view_wants(view), wants = edited->wants;
+
+    memcpy(wants.workload, before.workload, sizeof wants.workload);
+    job_view_set_wants(view, &wants);
+    if (view->attempts)
+        return;
+    view->reserved_bytes = view->first_reserved_bytes = wants.request_bytes;
+    view->reservation_source = view->first_reservation_source = wants.request_source;
+}
+
 /* It depended on another in vain, or can never run. */
 static void fold_refused(struct views *views, struct job_view *view, uint64_t on)
 {
@@ -164,6 +176,9 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         break;
     case RECORD_ESTIMATED:
         fold_estimated(view, &record->estimated);
+        break;
+    case RECORD_EDITED:
+        fold_edited(view, &record->edited);
         break;
     case RECORD_PLACED:
         fold_placed(view, &record->placed, record->at_ns);

@@ -73,15 +73,33 @@ struct job_view *views_add_unknown(struct views *views, uint64_t id)
     return view;
 }
 
-void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
+static void set_common(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
 {
-    const struct job_spec *before = view->common->spec;
-    struct common_spec *common;
-    struct job_spec spec = job_spec_copy(before);
+    struct common_spec *common = common_specs_join(&view->views->specs, spec, estimate);
 
-    common = common_specs_join(&view->views->specs, &spec, estimate);
     common_specs_leave(&view->views->specs, view->common);
     view->common = common;
     job_view_charge_held(view);
     views_touch(view->views, view);
+}
+
+void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
+{
+    struct job_spec spec = job_spec_copy(view->common->spec);
+
+    set_common(view, &spec, estimate);
+}
+
+void job_view_set_spec(struct job_view *view, struct job_spec *spec)
+{
+    struct common_text *name = common_texts_join_one(&view->views->texts, spec->name);
+    struct job_estimate estimate = job_estimate_copy(&view->common->estimate);
+
+    common_texts_leave(&view->views->texts, view->name);
+    view->name = name;
+    free_ptr(&spec->name);
+    spec_strings_release(&spec->command);
+    spec_strings_release(&spec->environment);
+    free_ptr(&spec->script);
+    set_common(view, spec, &estimate);
 }
