@@ -15,6 +15,11 @@
 #include "core/share/slowdown.h"
 #include "core/state.h"
 
+static bool is_beyond_bound(const struct slowdown *with, int32_t bound)
+{
+    return bound && with->worst_permille > slowdown_most_predicted(with, bound);
+}
+
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     int32_t bound = gpu_slowdown_bound(core, job, gpu);
@@ -23,7 +28,7 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
     if (core->config.gate == GATE_MEMORY)
         return REASON_NONE;
     with = slowdown_predict(core, gpu, job);
-    if (bound && with.worst_permille > slowdown_most_predicted(&with, bound))
+    if (is_beyond_bound(&with, bound))
         return with.measured ? REASON_PAIR : REASON_SLOWDOWN;
     /* GPUs are reserved for a job, whether it gains much there or not. */
     if (job->id == core->reserved_job || slowdown_pays(core, gpu, &with))
@@ -134,6 +139,38 @@ static bool waits_for_larger(const struct core *core, const struct job *job, con
 bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     return gpu_could_take(job, gpu) && !closing_is_closed_to(core, job, gpu) && !waits_for_larger(core, job, gpu);
+}
+
+/* What unmanaged processes hold may stay as well, and be his. */
+bool gpu_will_be_for(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    struct job *own[COMPANY_MAX];
+    struct gpu later = *gpu;
+    struct slowdown with;
+    uint32_t source;
+
+    later.residents = own;
+    later.resident_count = 0;
+    later.exclusive_job = NULL;
+    later.takers = NULL;
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        if (gpu->residents[i]->user != job->user)
+            continue;
+        if (gpu->residents[i] == gpu_exclusive_resident(gpu) || later.resident_count == array_size(own))
+            return false;
+        own[later.resident_count++] = gpu->residents[i];
+    }
+    if (later.resident_count == 0 && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES)
+        return job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
+    gpu_rebook(&later);
+    if (job_wants_idle(core, job) || later.resident_count >= core->config.max_jobs_per_gpu ||
+        gpu_free_bytes(core, &later) < job_needed_bytes_on(core, job, &later) ||
+        sharing_verdict(core, job, &later) != REASON_NONE)
+        return false;
+    if (!core->policy->predicts || !core_gates_slowdown(core))
+        return true;
+    with = slowdown_predict(core, &later, job);
+    return !seen_beyond_bound(core, &later) && !is_beyond_bound(&with, gpu_slowdown_bound(core, job, &later));
 }
 
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)

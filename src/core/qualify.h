@@ -15,6 +15,9 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
 /* Whether the job would take the GPU, once that is idle. */
 bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu *gpu);
 
+/* Whether the job could start there beside its user's own jobs, once all others have left. */
+bool gpu_will_be_for(const struct core *core, const struct job *job, const struct gpu *gpu);
+
 /* Whether the GPU is idle and has the memory that is known to be needed. */
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu);
 

@@ -72,7 +72,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t part_on(const struct job *job, const struct job_placement *placement, const struct gpu *gpu)
+static int64_t part_on(const struct core *core, const struct job *job, const struct job_placement *placement,
+                       const struct gpu *gpu)
 {
     int64_t part = larger(learned_activity(job), 0), bytes = larger(job->reserved_bytes, placement->observed_bytes);
 
@@ -82,6 +83,7 @@ static int64_t part_on(const struct job *job, const struct job_placement *placem
         part = larger(part, bytes / (gpu->total_bytes / 1000 + 1));
     if (job->wants->max_slowdown_permille > 0) /* more of it others cannot have beside the job */
         part = larger(part, 1000 * 1000 / job->wants->max_slowdown_permille);
+    part = larger(part, 1000 / core->config.max_jobs_per_gpu); /* each place there is one that others cannot have */
     return (part < 1000 ? part : 1000) * gpu->part_permille / 1000;
 }
 
@@ -89,7 +91,7 @@ void use_begins(const struct core *core, struct job *job, int64_t at_ns)
 {
     job->held_permille = 0;
     for (uint32_t i = 0; i < job->placement_count; i++)
-        job->held_permille += part_on(job, &job->placements[i], core->gpus[job->placements[i].gpu]);
+        job->held_permille += part_on(core, job, &job->placements[i], core->gpus[job->placements[i].gpu]);
     go_to(job->user, at_ns);
     job->user->held_permille += job->held_permille;
 }

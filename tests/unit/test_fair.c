@@ -206,7 +206,7 @@ CORE_TEST(test_the_place_in_the_order_and_why)
 CORE_TEST(test_what_others_cannot_have_counts)
 {
     struct record record = wants(1, 4 * GIB);
-    uint64_t jobs[2];
+    uint64_t jobs[2], tiny;
 
     take_fair_turns(f);
     for (uint32_t i = 0; i < 2; i++) { /* no slowdown, and at most 2 */
@@ -218,6 +218,11 @@ CORE_TEST(test_what_others_cannot_have_counts)
     decide(f);
     assert_int_equal(core_find_job(f->core, jobs[0])->held_permille, 1000);
     assert_int_equal(core_find_job(f->core, jobs[1])->held_permille, 500);
+    record = wants(1, MIB); /* a place among those that the GPU has */
+    record.submitted.smact_permille = 10;
+    tiny = submit_record(f, record);
+    decide(f);
+    assert_int_equal(core_find_job(f->core, tiny)->held_permille, 1000 / 16);
     f->now_ns += HOUR_NS;
     memory_observed(f, jobs[1], core_find_job(f->core, jobs[1])->placements[0].gpu, 3 * TOTAL / 4);
     assert_in_range(core_find_job(f->core, jobs[1])->held_permille, 740, 750);
@@ -271,4 +276,59 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     f->now_ns += HOUR_NS / 2;
     decide(f);
     assert_int_equal(f->core->reserved_job, 0);
+}
+
+/* Ada's own small job is on one of the GPUs that her large one wants. None is kept for that, unless nobody else waits,
+ * or only others are in its way. */
+static const struct {
+    int64_t small, grown, unmanaged; /* bytes on GPU 0: her small job's (0: there is none), later; of nobody's */
+    bool exclusive, alone;           /* the large job; nobody else waits */
+    int32_t bound;                   /* of the small job's slowdown, in permille */
+    bool kept, stays;
+} in_the_way[] = {
+    {.small = MIB, .exclusive = true},
+    {.small = MIB, .exclusive = true, .alone = true, .kept = true, .stays = true},
+    {.small = 5 * GIB},
+    {.small = MIB, .bound = 1000},
+    {.small = MIB, .kept = true, .stays = true},
+    {.small = MIB, .grown = 5 * GIB, .kept = true},
+    {.exclusive = true, .kept = true, .stays = true},
+    {.exclusive = true, .unmanaged = GIB},
+    {.unmanaged = 5 * GIB},
+    {.unmanaged = GIB, .kept = true, .stays = true},
+};
+
+CORE_EACH_ROW(test_no_gpu_is_kept_free_in_vain, in_the_way)
+{
+    struct record record = wants(1, row->small);
+    uint64_t small = 0, large;
+
+    take_fair_turns(f);
+    record.submitted.uid = ADA;
+    record.submitted.smact_permille = 100;
+    record.submitted.max_slowdown_permille = row->bound;
+    if (row->small)
+        small = submit_record(f, record);
+    decide(f);
+    record.submitted.max_slowdown_permille = 0;
+    record.submitted.uid = BOB;
+    record.submitted.request_bytes = 33 * GIB;
+    for (int i = 0; i < GPUS; i++)
+        submit_record(f, record);
+    decide(f);
+    record = wants(GPUS, row->exclusive ? -1 : 35 * GIB);
+    record.submitted.uid = ADA;
+    record.submitted.exclusive = row->exclusive;
+    record.submitted.smact_permille = 100;
+    large = submit_record(f, record);
+    if (!row->alone)
+        submit_by(f, BOB, true);
+    sample(f, 0, row->unmanaged, row->unmanaged, 0);
+    f->now_ns += core_configuration(f->core)->starvation_timeout_ns;
+    decide(f);
+    assert_int_equal(f->core->reserved_job == large, row->kept);
+    if (row->grown)
+        memory_observed(f, small, core_find_job(f->core, small)->placements[0].gpu, row->grown);
+    decide(f);
+    assert_int_equal(f->core->reserved_job == large, row->stays);
 }

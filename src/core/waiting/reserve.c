@@ -17,16 +17,36 @@
 
 #define LEAST_HOLD_NS (60 * NS_PER_SEC)
 
+static bool others_wait(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    uint32_t count;
+    struct line **lines = order_lines(core, now_ns, &count);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (lines[i]->user && lines[i]->user != job->user && order_first(core, lines[i], order_start, INT64_MAX))
+            return true;
+    return false;
+}
+
+/* Under fair turns no GPU is kept from others where jobs of the job's own user are in its way: he could keep it free
+ * for as long as he likes, at no cost. */
+static bool is_kept_in_vain(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return core->config.order == ORDER_FAIR && !gpu_will_be_for(core, job, gpu);
+}
+
 /* The GPUs that are likely to have enough memory for the job first: those with the most free memory. False when the
  * node has too few that could ever take it. */
-static bool choose_reserved(const struct core *core, const struct job *job, struct record_reserved *reserved)
+static bool choose_reserved(const struct core *core, const struct job *job, int64_t now_ns,
+                            struct record_reserved *reserved)
 {
     const struct gpu *chosen[RECORD_MAX_GPUS];
+    bool others = others_wait(core, job, now_ns);
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         uint32_t at;
-        if (!gpu_is_for(core, job, gpu))
+        if (!gpu_is_for(core, job, gpu) || (others && is_kept_in_vain(core, job, gpu)))
             continue;
         for (at = reserved->count; at > 0; at--) {
             const struct gpu *other = chosen[at - 1];
@@ -64,7 +84,7 @@ static struct job *first_starved(const struct core *core, int64_t now_ns, struct
     for (uint32_t i = 0; i < count; i++) {
         struct job *job = order_first(core, lines[i], order_start, reserve_starved_ns(core, now_ns));
         *reserved = (struct record_reserved){0};
-        if (job && job->id != core->reserved_job && choose_reserved(core, job, reserved))
+        if (job && job->id != core->reserved_job && choose_reserved(core, job, now_ns, reserved))
             return job;
     }
     return NULL;
@@ -98,7 +118,7 @@ static struct job *left_behind(const struct core *core, int64_t now_ns, struct r
         job = order_first(core, lines[i], order_start, INT64_MAX);
         *reserved = (struct record_reserved){0};
         if (job && job->id != core->reserved_job && job->wants->gpus == 1 && !job_wants_idle(core, job) &&
-            passed_since(core, job_waits_since_ns(job)) >= PASSED_MOST && choose_reserved(core, job, reserved))
+            passed_since(core, job_waits_since_ns(job)) >= PASSED_MOST && choose_reserved(core, job, now_ns, reserved))
             return job;
     }
     return NULL;
@@ -121,11 +141,22 @@ int64_t reserve_until_ns(const struct core *core)
     return core->config.order == ORDER_FAIR ? until_ns(core) : INT64_MAX;
 }
 
+static bool is_in_vain(const struct core *core, int64_t now_ns)
+{
+    const struct job *job = core_job_by_id(core, core->reserved_job);
+    bool in_vain = false;
+
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        in_vain |= core->gpus[i]->reserved_for == job->id && is_kept_in_vain(core, job, core->gpus[i]);
+    return in_vain && others_wait(core, job, now_ns);
+}
+
 static bool is_over(const struct core *core, int64_t now_ns)
 {
     int64_t left_ns = until_ns(core) - now_ns;
 
-    return left_ns <= 0 || left_ns > core->config.starvation_timeout_ns + LEAST_HOLD_NS; /* the clock was set back */
+    return is_in_vain(core, now_ns) || left_ns <= 0 ||
+           left_ns > core->config.starvation_timeout_ns + LEAST_HOLD_NS; /* the clock was set back */
 }
 
 static bool reserve_fairly(struct core *core, int64_t now_ns, struct record_list *out)
@@ -152,7 +183,7 @@ bool reserve_gpus(struct core *core, struct job *head, int64_t now_ns, struct re
     if (core->config.order == ORDER_FAIR)
         return reserve_fairly(core, now_ns, out);
     return core->reserved_job != head->id && reserve_is_starved(core, head, now_ns) &&
-           choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
+           choose_reserved(core, head, now_ns, &decision.reserved) && core_decided(core, out, &decision) &&
            core_place(core, head, now_ns, out); /* a GPU that was reserved for another job may be free */
 }
 
