@@ -42,7 +42,7 @@ static bool is_permille(int32_t value)
     return value >= 0 && value <= 1000;
 }
 
-static void end_reservation(struct core *core, struct job *job)
+static void end_reservation(struct core *core, struct job *job, int64_t at_ns)
 {
     if (core->reserved_job != job->id)
         return;
@@ -52,16 +52,17 @@ static void end_reservation(struct core *core, struct job *job)
             gpu_opens(core, core->gpus[i]);
         }
     core->reserved_job = 0;
+    job->user->kept_ns = at_ns;
 }
 
 /* A GPU on which its job's starts die would be kept free for nothing: others are chosen. */
-static void end_reservation_of_closed(struct core *core)
+static void end_reservation_of_closed(struct core *core, int64_t at_ns)
 {
     struct job *job = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
 
     for (uint32_t i = 0; job && i < core->gpu_count; i++)
         if (core->gpus[i]->reserved_for == job->id && closing_until_ns(core->gpus[i], job->wants->uid)) {
-            end_reservation(core, job);
+            end_reservation(core, job, at_ns);
             return;
         }
 }
@@ -87,7 +88,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     others = config->order != core->config.order;
     if (core->reserved_job && (others || !config->backfill)) /* the rule by which it would end is another */
-        end_reservation(core, core_job_by_id(core, core->reserved_job));
+        end_reservation(core, core_job_by_id(core, core->reserved_job), 0);
     if (others)
         alike_leave_lines(core);
     core->config = *config;
@@ -142,7 +143,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
     struct job *before = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
 
     if (before) {
-        end_reservation(core, before);
+        end_reservation(core, before, at_ns);
         if (core->config.order == ORDER_FAIR)
             before->gave_way_ns = at_ns;
         alike_set_examined(core, before->alike, 0);
@@ -271,7 +272,7 @@ static int check_progressed(const struct record_progressed *progressed, struct e
 }
 
 /* An estimate for a job of unknown need. The job leaves its queue of alike jobs while its wants change. */
-static int apply_estimated(struct core *core, struct job *job, const struct record_estimated *estimated,
+static int apply_estimated(struct core *core, struct job *job, const struct record_estimated *estimated, int64_t at_ns,
                            struct error *err)
 {
     const struct record_submitted *before = job->wants;
@@ -285,7 +286,7 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
     wants.request_source = SOURCE_ESTIMATED;
     if (estimated->smact_permille >= 0)
         wants.smact_permille = estimated->smact_permille;
-    end_reservation(core, job); /* for another need */
+    end_reservation(core, job, at_ns); /* for another need */
     if (waits)
         alike_leave(core, job);
     job->wants = common_wants_join(&core->wants, &wants);
@@ -357,7 +358,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 static void enter_state(struct core *core, struct job *job, uint32_t state, int64_t at_ns)
 {
     if (state != JOB_QUEUED)
-        end_reservation(core, job);
+        end_reservation(core, job, at_ns);
     if (job->alike)
         alike_leave(core, job);
     if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be shrunk */
@@ -420,14 +421,15 @@ static void set_suspended(struct core *core, struct job *job, bool suspended, in
 /* A signal that could not be delivered is not worth trying again at once. */
 #define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
 
-static int apply_depends(struct core *core, struct job *job, const struct record_depends *depends, struct error *err)
+static int apply_depends(struct core *core, struct job *job, const struct record_depends *depends, int64_t at_ns,
+                         struct error *err)
 {
     bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
     int status = depend_add(core, job, depends, err);
 
     if (status)
         return status;
-    end_reservation(core, job);
+    end_reservation(core, job, at_ns);
     order_moves(core, job);
     if (is_next)
         depend_find_next_begin(core);
@@ -483,7 +485,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             record->exited.failed_gpu >= core->gpu_count)
             return error_set(err, EINVAL, "there is no GPU %" PRIu32 " that failed", record->exited.failed_gpu);
         closing_note_end(core, job, record);
-        end_reservation_of_closed(core);
+        end_reservation_of_closed(core, record->at_ns);
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
@@ -511,7 +513,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             user_retries(job, record->at_ns);
         break;
     case RECORD_ESTIMATED:
-        status = apply_estimated(core, job, &record->estimated, err);
+        status = apply_estimated(core, job, &record->estimated, record->at_ns, err);
         break;
     case RECORD_SHRUNK:
         apply_reservation(core, job, &record->shrunk);
@@ -526,7 +528,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         apply_reservation(core, job, &record->grown);
         break;
     case RECORD_DEPENDS:
-        status = apply_depends(core, job, &record->depends, err);
+        status = apply_depends(core, job, &record->depends, record->at_ns, err);
         break;
     case RECORD_DUE:
         job->begin_ns = 0;
@@ -607,12 +609,12 @@ static int apply(struct core *core, const struct record *record, struct error *e
 }
 
 /* A job that is not eligible reserves no GPUs meanwhile. */
-static void step_aside(struct core *core, uint64_t id)
+static void step_aside(struct core *core, uint64_t id, int64_t at_ns)
 {
     struct job *job = id ? core_job_by_id(core, id) : NULL;
 
     if (job && job->state == JOB_QUEUED && !job_is_eligible(core, job, NULL))
-        end_reservation(core, job);
+        end_reservation(core, job, at_ns);
 }
 
 int core_apply(struct core *core, const struct record *record, struct error *err)
@@ -630,7 +632,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
         return 0;
     core->restoring &= status != 0;
     if (status == 0 && eligible_turns(core, record->type))
-        step_aside(core, core->reserved_job);
+        step_aside(core, core->reserved_job, record->at_ns);
     return status;
 }
 

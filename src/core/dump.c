@@ -56,9 +56,9 @@ static void dump_record(struct strbuf *text, const struct record *record)
 
 static void dump_user(struct strbuf *text, const struct user *user)
 {
-    if (user->use || user->held_permille)
-        strbuf_printf(text, "user %" PRIu32 " use=%" PRId64 " since=%" PRId64 " held=%" PRId64 "\n", user->uid,
-                      user->use, user->use_ns, user->held_permille);
+    if (user->use || user->held_permille || user->kept_ns)
+        strbuf_printf(text, "user %" PRIu32 " use=%" PRId64 " since=%" PRId64 " held=%" PRId64 " kept=%" PRId64 "\n",
+                      user->uid, user->use, user->use_ns, user->held_permille, user->kept_ns);
     if (user->own || user->unfinished)
         strbuf_printf(text, "user %" PRIu32 " likely=%" PRId64 " careful=%" PRId64 "\n", user->uid, user->likely_bytes,
                       user->careful_bytes);

@@ -220,6 +220,7 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_USER, "use", FIELD_I64, state_user.use, 0),
     LATER(RECORD_STATE_USER, "use_ns", FIELD_I64, state_user.use_ns, 0),
     LATER(RECORD_STATE_USER, "share", FIELD_U32, state_user.share, 1),
+    LATER(RECORD_STATE_USER, "kept_ns", FIELD_I64, state_user.kept_ns, 0),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_STATE_JOB, name, FIELD_##kind, state_job.wants.member),
 #define REQUEST_NAME "wanted_bytes"

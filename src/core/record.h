@@ -330,6 +330,7 @@ struct record_state_user {
     int64_t use;
     int64_t use_ns;
     uint32_t share;
+    int64_t kept_ns;
 };
 
 struct record_state_job {

@@ -132,7 +132,7 @@ static void take_user(const struct user *user, int64_t at_ns, struct record_list
 {
     take_prior(user, user->own, at_ns, out);
     take_prior(user, user->told, at_ns, out);
-    if (user->retries || user->share_faulted || user->use || user->held_permille || user->share != 1)
+    if (user->retries || user->share_faulted || user->use || user->held_permille || user->share != 1 || user->kept_ns)
         record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
                                               .at_ns = at_ns,
                                               .state_user = {.uid = user->uid,
@@ -141,7 +141,8 @@ static void take_user(const struct user *user, int64_t at_ns, struct record_list
                                                              .share_faulted = user->share_faulted,
                                                              .use = user->use,
                                                              .use_ns = user->use_ns,
-                                                             .share = user->share}});
+                                                             .share = user->share,
+                                                             .kept_ns = user->kept_ns}});
 }
 
 static void take_job(const struct job *job, int64_t at_ns, struct record_list *out)
@@ -347,7 +348,7 @@ static int restore_user(struct core *core, const struct record *record, struct e
 
     if (core->jobs || user->retries || user->share_faulted || user->use || state->use < 0 ||
         state->use > INT64_MAX / 4 || state->use_ns < 0 || user->share != 1 || state->share < 1 ||
-        state->share > USER_MOST_SHARE)
+        state->share > USER_MOST_SHARE || state->kept_ns < 0)
         return nonsense(record, err);
     user->retries_ns = state->retries_ns;
     user->retries = state->retries;
@@ -355,6 +356,7 @@ static int restore_user(struct core *core, const struct record *record, struct e
     user->use = state->use;
     user->use_ns = state->use_ns;
     user->share = state->share;
+    user->kept_ns = state->kept_ns;
     return 0;
 }
 

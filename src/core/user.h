@@ -28,6 +28,7 @@ struct user {
     uint32_t share;        /* of the GPUs, by which his use is divided (use_compare): 1, unless he was given another */
     int64_t use;           /* of the GPUs, at use_ns (use.h); 0 before he had any */
     int64_t use_ns;
+    int64_t kept_ns;       /* until when GPUs were kept for a job of his (waiting/reserve.h); 0: never */
     int64_t held_permille; /* of GPUs, by those of his jobs that have some: follows from them */
     struct line *line;     /* borrowed: his jobs that wait in turns (waiting/alike.h); NULL: none yet */
     struct prior *own;     /* owned: of the user's workloads; NULL: none has completed (core/guess/prior.h) */

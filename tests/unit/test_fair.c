@@ -332,3 +332,33 @@ CORE_EACH_ROW(test_no_gpu_is_kept_free_in_vain, in_the_way)
     decide(f);
     assert_int_equal(f->core->reserved_job == large, row->stays);
 }
+
+/* Ada's jobs want all GPUs: these are kept for one of hers in that time, however it ends. */
+CORE_TEST(test_gpus_are_kept_for_a_user_once_in_that_time)
+{
+    static const uint32_t ends[] = {RECORD_HELD, RECORD_CANCELLED, RECORD_RESERVED};
+    struct record whole = wants(GPUS, -1);
+    uint64_t ada[array_size(ends)];
+    int64_t timeout_ns;
+
+    take_fair_turns(f);
+    timeout_ns = core_configuration(f->core)->starvation_timeout_ns;
+    for (int i = 0; i < GPUS; i++)
+        submit_by(f, CID, true);
+    decide(f);
+    whole.submitted.exclusive = true;
+    whole.submitted.uid = ADA;
+    for (size_t i = 0; i < array_size(ada); i++)
+        ada[i] = submit_record(f, whole);
+    submit_by(f, CID, true);
+    for (size_t i = 0; i < array_size(ends); i++) {
+        f->now_ns += timeout_ns;
+        decide(f);
+        assert_int_equal(f->core->reserved_job, ada[i]);
+        f->now_ns += ends[i] == RECORD_RESERVED ? timeout_ns : NS_PER_SEC;
+        if (ends[i] != RECORD_RESERVED) /* else it gives way */
+            job_event(f, ends[i], ada[i]);
+        decide(f);
+        assert_true(f->core->reserved_job == 0 || core_find_job(f->core, f->core->reserved_job)->wants->uid != ADA);
+    }
+}

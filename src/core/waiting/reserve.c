@@ -1,6 +1,7 @@
 /* How this file works: reserve_gpus asks for whom GPUs are due: the head (fifo), or chosen_fairly. choose_reserved
  * takes those that are likely to be free first. The reservation ends as the job starts or waits no more (apply.c), and
- * under fair turns after a time (until_ns). */
+ * under fair turns after a time (until_ns). There it costs its user nothing: while others wait, it is refused or ended
+ * where it is in vain (is_kept_in_vain), and for starved jobs a user has one in a time (was_kept_lately). */
 #include "core/waiting/reserve.h"
 
 #include "base/units.h"
@@ -75,6 +76,13 @@ bool reserve_is_starved(const struct core *core, const struct job *job, int64_t 
     return core->config.backfill && job_waits_since_ns(job) <= reserve_starved_ns(core, now_ns);
 }
 
+/* For each user once in that time, while others wait: keeping GPUs free costs them, however little he has them. */
+static bool was_kept_lately(const struct core *core, const struct user *user, int64_t now_ns)
+{
+    return core->config.order == ORDER_FAIR && user && user->kept_ns > reserve_starved_ns(core, now_ns) &&
+           user->kept_ns <= now_ns;
+}
+
 /* The first in order that is starved and can have GPUs reserved, but for the one that has; NULL: none. */
 static struct job *first_starved(const struct core *core, int64_t now_ns, struct record_reserved *reserved)
 {
@@ -84,7 +92,9 @@ static struct job *first_starved(const struct core *core, int64_t now_ns, struct
     for (uint32_t i = 0; i < count; i++) {
         struct job *job = order_first(core, lines[i], order_start, reserve_starved_ns(core, now_ns));
         *reserved = (struct record_reserved){0};
-        if (job && job->id != core->reserved_job && choose_reserved(core, job, now_ns, reserved))
+        if (job && job->id != core->reserved_job &&
+            !(was_kept_lately(core, job->user, now_ns) && others_wait(core, job, now_ns)) &&
+            choose_reserved(core, job, now_ns, reserved))
             return job;
     }
     return NULL;
@@ -155,8 +165,8 @@ static bool is_over(const struct core *core, int64_t now_ns)
 {
     int64_t left_ns = until_ns(core) - now_ns;
 
-    return is_in_vain(core, now_ns) || left_ns <= 0 ||
-           left_ns > core->config.starvation_timeout_ns + LEAST_HOLD_NS; /* the clock was set back */
+    return left_ns <= 0 || left_ns > core->config.starvation_timeout_ns + LEAST_HOLD_NS || /* the clock was set back */
+           is_in_vain(core, now_ns);
 }
 
 static bool reserve_fairly(struct core *core, int64_t now_ns, struct record_list *out)
@@ -204,6 +214,8 @@ int64_t reserve_wake_ns(const struct core *core, int64_t now_ns)
         return until_ns(core);
     for (uint32_t i = 0; i < count; i++) {
         int64_t line_ns = alike_oldest_ns(lines[i]);
+        if (was_kept_lately(core, lines[i]->user, now_ns) && line_ns < lines[i]->user->kept_ns)
+            line_ns = lines[i]->user->kept_ns;
         if (line_ns < oldest_ns && line_ns > reserve_starved_ns(core, now_ns)) /* nothing comes of the others */
             oldest_ns = line_ns;
     }
