@@ -1,5 +1,6 @@
 /* A request from its first header line to the last byte of its answer. */
 #include <assert.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -365,6 +366,14 @@ bool http_has_room(const struct http_request *request)
     const struct exchange *exchange = http_exchange_of(request);
 
     return exchange->finished || exchange->peer->untaken_bytes <= HTTP_UNTAKEN_PER_UID / 2;
+}
+
+bool http_has_gone(const struct http_request *request)
+{
+    const struct exchange *exchange = http_exchange_of(request);
+    struct pollfd client = {.fd = exchange->finished ? -1 : exchange->connection->fd};
+
+    return exchange->finished || (poll(&client, 1, 0) > 0 && client.revents & (POLLHUP | POLLERR));
 }
 
 void http_reply(struct http_request *request, int status, json_t *body)

@@ -117,6 +117,9 @@ const char *http_query(const struct http_request *request, const char *name);
 /* False: the user has not taken so much of his answers yet that a large one should not be made. */
 bool http_has_room(const struct http_request *request);
 
+/* The client has closed its connection: an answer that costs much need not be made. */
+bool http_has_gone(const struct http_request *request);
+
 /* The body has been read: its memory goes now, and not with the answer. It counts as under way until then, and so
  * bounds what the handler made of it and keeps that long. */
 void http_drop_body(struct http_request *request);

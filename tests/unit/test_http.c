@@ -298,7 +298,9 @@ TEST_BETWEEN(test_stop_with_pending, setup, remove_fixture)
     ask(idle, GET_ECHO, 200, NULL);
     while (fixture.pending_count < 2)
         usleep(1000);
+    assert_false(http_has_gone(fixture.pending[0]) || http_has_gone(fixture.pending[1]));
     close(gone);
+    assert_int_equal(http_has_gone(fixture.pending[0]) + http_has_gone(fixture.pending[1]), 1);
     http_fixture_stop(&fixture);
     expect(waiting, 503, "stopping");
     expect_closed(waiting);

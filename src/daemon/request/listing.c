@@ -199,6 +199,12 @@ static void on_piece(uv_idle_t *idle)
     const struct job_view *view = go_on_from(&listings->daemon->views, listing->at);
     unsigned added = 0;
 
+    if (http_has_gone(listing->request)) {
+        http_reply_stopping(listing->request); /* nobody reads it */
+        listing_free(listing);
+        begin_next(listings);
+        return;
+    }
     for (; view && listing->listed < listing->selection.most && added < PIECE; view = view->hh.next) {
         listing->at = view->id;
         if (!is_selected(view, &listing->selection) || is_folded(&listing->fold, &listing->selection, view))
