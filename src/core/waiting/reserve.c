@@ -11,6 +11,7 @@
 #include "core/qualify.h"
 #include "core/state.h"
 #include "core/waiting/alike.h"
+#include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
 
 /* So many jobs of others may pass one whose user has nothing running. */
@@ -20,9 +21,13 @@
 
 static bool others_wait(const struct core *core, const struct job *job, int64_t now_ns)
 {
+    const struct job *other = core->waiting.head; /* those apart come first */
     uint32_t count;
     struct line **lines = order_lines(core, now_ns, &count);
 
+    for (; other && turn_is_apart(other->turn); other = other->next)
+        if (other->user != job->user && job_is_eligible(core, other, NULL))
+            return true;
     for (uint32_t i = 0; i < count; i++)
         if (lines[i]->user && lines[i]->user != job->user && order_first(core, lines[i], order_start, INT64_MAX))
             return true;
