@@ -26,7 +26,7 @@ static json_t *resources_to_json(const struct core *core)
 {
     json_t *json = json_object();
 
-#define RESOURCE(member, name, code)                                                                                 \
+#define RESOURCE(member, name, code)                                                                                   \
     json_object_set_new(                                                                                               \
         json, #member,                                                                                                 \
         json_pack("{s:I, s:o}", "held", (json_int_t)core_resources_held(core)->member, "most",                         \

@@ -10,7 +10,6 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "daemon/log.h"
-#include "daemon/log.h"
 
 #define VERDICT_LIFE_NS (10 * NS_PER_SEC)
 #define LINE_MAX_BYTES  (1 << 20) /* of a group with very many members */
