@@ -24,13 +24,13 @@ from carma.errors import (
     Unavailable,
 )
 from carma.function import Function, FunctionJob, job
-from carma.handle import Explanation, Job, Jobs
+from carma.handle import Array, Explanation, Job, Jobs
 from carma.progress import progress
 
 __version__ = "0.2.0"
 
 __all__ = [
-    "CaptureError", "CarmaError", "Conflict", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",
+    "Array", "CaptureError", "CarmaError", "Conflict", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",
     "Invalid", "Job", "JobFailed", "Jobs", "NoAnswer", "NoDaemon", "NotAllowed", "NotFound", "NotStarted", "Refused",
     "Unavailable", "capture", "gpus", "job", "jobs", "progress", "status", "submit", "submit_all",
 ]  # fmt: skip

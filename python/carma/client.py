@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Tuple
 
 from carma import daemon, submission, text, units
 from carma.errors import CarmaError
-from carma.handle import Job, Jobs
+from carma.handle import Array, Job, Jobs
 from carma.submission import Command, Options
 
 if TYPE_CHECKING:
@@ -79,7 +79,12 @@ def submit_specifications(specifications: List[Dict[str, Any]]) -> List[Job]:
     for entry, specification in zip(entries, specifications):
         for warning in [*entry.get("warnings", []), *((entry.get("estimate") or {}).get("warnings") or [])]:
             daemon.log.warning("%s: %s", text.printable(specification["name"]), text.printable(warning))
-    return [Job(int(entry["id"])) for entry in entries]
+    return [_handle(entry) for entry in entries]
+
+
+def _handle(entry: Dict[str, Any]) -> Job:
+    array = entry.get("array")
+    return Array(int(entry["id"]), int(array["jobs"])) if array else Job(int(entry["id"]))
 
 
 def jobs(state: str = "", limit: int = 0) -> Jobs:

@@ -211,6 +211,37 @@ class Job:
         return text.table(HEADS, [row(info)]) if info else text.escape(repr(self))
 
 
+class Array(Job):
+    """A handle on all jobs of an array, and on the first of them where one job is asked about."""
+
+    def __init__(self, job_id: int, count: int) -> None:
+        super().__init__(job_id)
+        self.jobs = [Job(job_id + position) for position in range(count)]
+
+    @property
+    def ended(self) -> bool:
+        return all(job.ended for job in self.jobs)
+
+    @property
+    def exit_status(self) -> Optional[int]:
+        """The first that is not 0, in their order; None before all have ended."""
+        statuses = [job.exit_status for job in self.jobs]
+        return None if None in statuses else next((status for status in statuses if status), 0)
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        """Until all have ended: their exit_status. TimeoutError after `timeout` seconds of wall time in all."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        statuses = [job.wait(None if deadline is None else max(deadline - time.monotonic(), 0)) for job in self.jobs]
+        return next((status for status in statuses if status), 0)
+
+    def _do(self, verb: str) -> str:
+        """Of those that have not ended: the state of one of them then. Conflict where none could be changed."""
+        answer = daemon.call("POST", f"/v1/jobs/{verb}?ids={self.id}")
+        if not answer["jobs"]:
+            raise Conflict(answer["refused"][0]["error"])
+        return str(answer["jobs"][0]["state"])
+
+
 HEADS = ("job", "name", "user", "state", "GPUs", "memory", "where, or why not")
 
 

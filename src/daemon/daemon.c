@@ -21,7 +21,7 @@
 #include "daemon/node/attribution.h"
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node.h"
-#include "daemon/request/allowance.h"
+#include "daemon/submit/allowance.h"
 #include "daemon/request/changes.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"

@@ -73,7 +73,7 @@ struct daemon {
     struct whatif *whatif;
     struct captures *captures;
     struct http_server *http;
-    struct allowance *allowances;        /* request/allowance.h */
+    struct allowance *allowances;        /* submit/allowance.h */
     struct submission *submissions;      /* that are being read and estimated, or wait for that */
     struct submission *reads_large;      /* of these, the large one that is being read */
     struct submission *estimates_costly; /* and the one of which a costly model is being estimated */

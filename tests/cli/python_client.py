@@ -91,6 +91,16 @@ class Jobs(unittest.TestCase):
         self.assertEqual((second.id, first.name, second.name), (first.id + 1, "a", "b"))
         self.assertEqual((first.wait(), second.wait()), (0, 0))
 
+    def test_an_array_is_waited_for_as_a_whole(self):
+        array = carma.submit("exit $CARMA_ARRAY_TASK_ID", array="0-2")
+        self.assertEqual((array.wait(), array.exit_status, array.ended, len(array.jobs)), (1, 1, True, 3))
+        held = carma.submit("true", array="5,7", hold=True)
+        with self.assertRaisesRegex(TimeoutError, "is still HELD"):
+            held.wait(timeout=0.1)
+        self.assertEqual((held.cancel(), [job.state for job in held.jobs]), ("CANCELLED", ["CANCELLED"] * 2))
+        with self.assertRaisesRegex(carma.Conflict, "have ended"):
+            held.cancel()
+
     def test_a_block_waits_or_cancels(self):
         with carma.submit("exit 0") as job:
             pass

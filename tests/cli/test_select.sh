@@ -15,7 +15,7 @@ listed() { # ARGUMENT...: the ids of carma queue
 one=$(held -J train-a)
 two=$(held -J train-b)
 array=$(held -J sweep -a 0-299)
-run submit --parsable --gpu-memory 1G --wait -J done -- echo its output
+run submit --parsable --gpu-memory 1G --wait -J over -- echo its output
 ended=$((array + 300))
 me=$(id -un)
 while read -r expected words; do
@@ -33,8 +33,8 @@ $two+$ended+ $two,$ended
 END
 [ -z "$(listed --name train; listed -u nobody; listed --state running)" ] || fail 'a selector has too much'
 run history --me
-expect_out done
-for command in 'show -J train*' 'logs -s all -J done'; do
+expect_out over
+for command in 'show -J train*' 'logs -s all -J over'; do
     # shellcheck disable=SC2086 # words
     run $command
     expect_status 0
@@ -45,7 +45,7 @@ run show --json "$one" "$two"
     fail "carma show of two: $(cat "$T/out")"
 run logs "$ended" "$one"
 expect_status 1
-expect_out "==> job $ended (done) <=="
+expect_out "==> job $ended (over) <=="
 
 # What is bad; what cannot be done is told of each, and the others are changed.
 while read -r status text words; do

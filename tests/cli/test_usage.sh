@@ -55,8 +55,8 @@ for row in "submit $T/typed.rad|gpu_memory" 'trace show thesis_09|thesis_90' 'si
 done
 unset CARMA_PREFIX
 expect_error 2 "--gpu-memory 3G is what it needs on each GPU, --memory 3G the most RAM" submit --mem 3G -- true
+# shellcheck disable=SC2086 # a command and an option
 for command in show explain cancel hold release checkpoint 'move --last' logs wait; do
-    # shellcheck disable=SC2086 # a command and an option
     expect_error 2 "which job" $command
     expect_error 2 "'x' is not a list" $command x
     expect_error 2 "runs backwards" $command 5-3

@@ -44,8 +44,9 @@ INSIDE = {
         "lease": ["", "engine", "run", "view"],
         "metrics": ["", "account", "capture", "engine", "node", "view"],
         "whatif": ["", "node"],
-        "request": ["", "account", "capture", "engine", "lease", "metrics", "node", "run", "view", "whatif"],
-        "": ["account", "capture", "engine", "lease", "node", "request", "run", "view", "whatif"],
+        "submit": ["", "account", "engine", "node", "run", "view"],
+        "request": ["", "account", "capture", "engine", "lease", "metrics", "node", "run", "submit", "view", "whatif"],
+        "": ["account", "capture", "engine", "lease", "node", "request", "run", "submit", "view", "whatif"],
     },
     "launch": {
         "": [],

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "daemon/daemon.h"
-#include "daemon/request/allowance.h"
+#include "daemon/submit/allowance.h"
 
 #define MANY (ALLOWANCE_A_DAY / 10) /* more than come back while this runs */
 

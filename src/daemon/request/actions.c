@@ -9,8 +9,8 @@
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
-#include "daemon/request/allowance.h"
-#include "daemon/request/submission.h"
+#include "daemon/submit/allowance.h"
+#include "daemon/submit/submission.h"
 
 /* An answer that waits until its content is stored. */
 struct pending_answer {

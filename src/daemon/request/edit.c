@@ -18,8 +18,8 @@
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
 #include "daemon/log.h"
-#include "daemon/request/allowance.h"
-#include "daemon/request/submission.h"
+#include "daemon/submit/allowance.h"
+#include "daemon/submit/submission.h"
 #include "daemon/view/stored_texts.h"
 
 struct edit {

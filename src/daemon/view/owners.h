@@ -1,5 +1,5 @@
 /* The user database's entries for uids. A directory service may take seconds to answer: it is asked on libuv's pool,
- * never on the loop. Of a job it is asked once, as the job is submitted (daemon/request/submission.h). */
+ * never on the loop. Of a job it is asked once, as the job is submitted (daemon/submit/submission.h). */
 #ifndef CARMA_DAEMON_VIEW_OWNERS_H
 #define CARMA_DAEMON_VIEW_OWNERS_H
 

@@ -3,7 +3,7 @@
  * submission_start() queues it. start_waiting() gives each user's first one its turn, and after() follows each turn: it
  * finishes those that are over (submission_take.c) and lets others go before the same user's next. Large requests and
  * costly estimates go through a lane of one turn at a time (lane_of). */
-#include "daemon/request/submission_internal.h"
+#include "daemon/submit/submission_internal.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -1,7 +1,7 @@
 /* How many changes a user may ask for: jobs submitted, held, released. Each is a record, and each job a row of the
  * history, which carma's disk keeps for a long time, whatever became of the job. */
-#ifndef CARMA_DAEMON_REQUEST_ALLOWANCE_H
-#define CARMA_DAEMON_REQUEST_ALLOWANCE_H
+#ifndef CARMA_DAEMON_SUBMIT_ALLOWANCE_H
+#define CARMA_DAEMON_SUBMIT_ALLOWANCE_H
 
 #include <stdint.h>
 #include <sys/types.h>

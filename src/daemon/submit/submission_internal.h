@@ -1,16 +1,16 @@
 /* Shared by the files of submissions. submission.c has their turns, submission_read.c what a request says, which is
  * work for a thread of the pool, and submission_take.c judges it on the loop and takes its jobs in. */
-#ifndef CARMA_DAEMON_REQUEST_SUBMISSION_INTERNAL_H
-#define CARMA_DAEMON_REQUEST_SUBMISSION_INTERNAL_H
+#ifndef CARMA_DAEMON_SUBMIT_SUBMISSION_INTERNAL_H
+#define CARMA_DAEMON_SUBMIT_SUBMISSION_INTERNAL_H
 
-#include "daemon/request/submission.h"
+#include "daemon/submit/submission.h"
 
 #include <uv.h>
 
 #include "api/spec.h"
 #include "base/json/json_read.h"
 #include "daemon/engine/repeats.h"
-#include "daemon/request/dependencies.h"
+#include "daemon/submit/dependencies.h"
 
 /* What the models of a request may cost together, in events that are replayed. */
 #define REQUEST_EVENTS PROGRAM_MAX_EVENTS

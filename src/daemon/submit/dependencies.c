@@ -2,7 +2,7 @@
  * started, comes to is judged here, by the views. The rest is an input of the core (RECORD_DEPENDS), behind the
  * submission's own, and in the same transaction: no decision comes between. All jobs are looked at once for each name
  * that jobs of a submission wait for (singleton). */
-#include "daemon/request/dependencies.h"
+#include "daemon/submit/dependencies.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
  *
  * A request is counted before anything is made of it, and then read job by job: a job's JSON becomes many times as
  * large as its text. */
-#ifndef CARMA_DAEMON_REQUEST_SUBMISSION_H
-#define CARMA_DAEMON_REQUEST_SUBMISSION_H
+#ifndef CARMA_DAEMON_SUBMIT_SUBMISSION_H
+#define CARMA_DAEMON_SUBMIT_SUBMISSION_H
 
 #include <jansson.h>
 #include <stddef.h>

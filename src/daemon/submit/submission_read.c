@@ -6,7 +6,7 @@
  * placement goes by is in its `wants` then (set_wants), and what is stored in its `text`. A costly estimate gets a turn
  * of its own after all jobs were read (estimate_costly). A rule for one job's fields belongs to read_applicant(); one
  * that looks at the queue or at other jobs belongs to submission_take.c. */
-#include "daemon/request/submission_internal.h"
+#include "daemon/submit/submission_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

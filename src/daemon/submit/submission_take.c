@@ -4,7 +4,7 @@
  * submission_take() asks first whether the request was accepted before. Then check_applicants() has the rules that look
  * at the queue, at the user's other jobs and at the node: a new one belongs there. take_in() makes each job an input of
  * the engine. Its answer and what is stored of it follow (store_and_answer). */
-#include "daemon/request/submission_internal.h"
+#include "daemon/submit/submission_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "daemon/account/past_runs.h"
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
-#include "daemon/request/allowance.h"
+#include "daemon/submit/allowance.h"
 #include "daemon/run/runs.h"
 #include "daemon/shares.h"
 #include "daemon/view/access.h"

@@ -1,4 +1,4 @@
-#include "daemon/request/allowance.h"
+#include "daemon/submit/allowance.h"
 
 #include <errno.h>
 #include <inttypes.h>
