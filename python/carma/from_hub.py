@@ -1,5 +1,6 @@
-"""What a script takes from a hub by its name, where it is not on this machine: `from_pretrained`, `load_dataset`, scores,
-`torch.hub.load`. Of known names (carma.hub) the published sizes stand in; of others the hub's own error stays."""
+"""What a script takes from a hub by its name, where it is not on this machine: `from_pretrained`, `load_dataset`,
+scores, `torch.hub.load`. Of known names (carma.hub) the published sizes stand in; of others the hub's own error
+stays."""
 
 import os
 import types
@@ -10,9 +11,9 @@ from carma import hub
 
 # Keywords that say where to look: no members of a configuration, and nothing to a model's function.
 _WHERE = frozenset([
-    "cache_dir", "force_download", "resume_download", "proxies", "token", "use_auth_token", "local_files_only", "revision",
-    "trust_remote_code", "subfolder", "_from_pipeline", "_from_auto", "_commit_hash", "code_revision", "user_agent", "gguf_file",
-    "source", "trust_repo", "force_reload", "verbose", "skip_validation",
+    "cache_dir", "force_download", "resume_download", "proxies", "token", "use_auth_token", "local_files_only",
+    "revision", "trust_remote_code", "subfolder", "_from_pipeline", "_from_auto", "_commit_hash", "code_revision",
+    "user_agent", "gguf_file", "source", "trust_repo", "force_reload", "verbose", "skip_validation",
 ])  # fmt: skip
 
 
