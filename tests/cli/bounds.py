@@ -119,7 +119,7 @@ def pages():
     listed("?uid=4294967294", 0, [])
     for dependency, count in (("singleton", 200), ("afterany:" + ":".join("1" * 400), 51)):
         expect("many dependencies", submit([job(dependency=dependency)] * count), 413, "submit fewer at once")
-    for query in ("limit=x", "last=-1", "after=1x", "uid=me", "limit=1&last=1", "state=lost"):
+    for query in ("limit=x", "last=-1", "after=1x", "uid=me", "limit=1&last=1", "state=losing"):
         expect(query, Daemon().call("GET", f"/v1/jobs?{query}"), 400, "")
 
 
