@@ -32,7 +32,7 @@ while read -r driver program; do
     STATE=$T/state-$driver
     start_node "$(profile_of "$driver")" 100
     start_daemon --set policy=first-fit --set memory_view=monitor --set settle=0s --set share=mps --set mps_pipe_directory= \
-        --set mps_control="$program"
+        --set mps_control="$program" --set start_timeout=10s
     run submit --parsable -W -- true
     expect_field 1 state FAILED
     field 1 message | grep -q 'MPS.* does not come up: its server ends as soon as it is started: see ' ||

@@ -125,7 +125,7 @@ static bool is_tried_again(struct mps_domain *domain, int status)
     uint64_t now_ms = uv_now(domain->loop);
 
     if (!domain->failing_ms)
-        domain->failing_ms = now_ms;
+        domain->failing_ms = domain->since_ms;
     if (status == -ENOENT || now_ms - domain->failing_ms >= domain->patience_ms)
         return false;
     domain->start_anew = mps_domain_all_wait(domain);
