@@ -2,8 +2,8 @@
 # carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
 # damage is named.
 . "$(dirname "$0")/node.sh"
-expect_error 2 "which one: backup, gpu, learned, recover, share or verify?" admin
-expect_error 2 "there is no 'admin frob': it is backup, gpu, learned, recover, share or verify" admin frob
+expect_error 2 "which one: backup, drain, gpu, learned, recover, resume, share or verify?" admin
+expect_error 2 "there is no 'admin frob': it is backup, drain, gpu, learned, recover, resume, share or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup
 expect_error 2 "takes no arguments" admin verify store
 expect_error 1 "nowhere/store.db: No such file or directory: name carmad's state directory by --state" admin verify --state "$T/nowhere"

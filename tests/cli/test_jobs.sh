@@ -7,11 +7,9 @@ printf 'written by the job\n' >"$T/carma-1.out"
 printf 'complaint\n' >"$T/errors"
 mkfifo "$T/pipe"
 cat >"$T/answers.json" <<JSON
-{"POST /v1/jobs/1/cancel": [200, {"id": 1, "state": "CANCELLED"}],
- "POST /v1/jobs/2/cancel": [409, {"error": "job 2 has ended"}],
- "POST /v1/jobs/3/cancel": [200, {"id": 3, "state": "STOPPING"}],
- "POST /v1/jobs/8/hold": [200, {"id": 8, "state": "HELD"}],
- "POST /v1/jobs/8/release": [200, {"id": 8, "state": "QUEUED"}],
+{"POST /v1/jobs/cancel?ids=1-3": [200, {"jobs": [{"id": 1, "state": "CANCELLED"}, {"id": 3, "state": "STOPPING"}],
+    "refused": [{"id": 2, "error": "job 2 has ended"}]}],
+ "POST /v1/jobs/release?ids=8": [200, {"jobs": [{"id": 8, "state": "QUEUED"}], "refused": []}],
  "GET /v1/jobs?state=all": [200, {"now_ns": 1, "jobs": [
     {"id": 7, "uid": $me, "state": "COMPLETED"}, {"id": 8, "uid": $me, "state": "QUEUED"},
     {"id": 9, "uid": $((me + 1)), "state": "QUEUED"}]}],
@@ -42,18 +40,10 @@ posts() {
     [ "$(cat "$T/answers.json.posts")" = "$1" ] || fail "$said: asked for $(cat "$T/answers.json.posts")"
     rm -f "$T/answers.json.posts"
 }
-expect_ok cancel 1,3
-posts '["/v1/jobs/1/cancel", null]
-["/v1/jobs/3/cancel", null]'
-expect_error 1 "job 2 has ended" cancel 1-3 # the others are cancelled all the same
-posts '["/v1/jobs/1/cancel", null]
-["/v1/jobs/2/cancel", null]
-["/v1/jobs/3/cancel", null]'
-run hold @ # the last of one's own
-expect_status 0
-expect_ok release @
-posts '["/v1/jobs/8/hold", null]
-["/v1/jobs/8/release", null]'
+expect_error 1 "job 2 has ended" cancel 1-3
+posts '["/v1/jobs/cancel?ids=1-3", null]'
+expect_ok release @ # the last of one's own
+posts '["/v1/jobs/release?ids=8", null]'
 
 # As JSON: the result of those that were not refused.
 run cancel --json 1-3
