@@ -118,8 +118,12 @@ static void finish_one(struct change *change)
 
 static void finish_many(struct change *change)
 {
-    actions_reply_once_stored(change->changes->daemon, change->request, 200,
-                              json_pack("{s:O, s:O}", "jobs", change->changed, "refused", change->refused), OTHERWISE);
+    json_t *answer = json_pack("{s:O, s:O}", "jobs", change->changed, "refused", change->refused);
+
+    if (json_array_size(change->changed) > 0)
+        actions_reply_once_stored(change->changes->daemon, change->request, 200, answer, OTHERWISE);
+    else /* also where nothing can be stored */
+        http_reply(change->request, 200, answer);
     change_free(change);
 }
 
