@@ -362,3 +362,25 @@ CORE_TEST(test_gpus_are_kept_for_a_user_once_in_that_time)
         assert_true(f->core->reserved_job == 0 || core_find_job(f->core, f->core->reserved_job)->wants->uid != ADA);
     }
 }
+
+/* It goes before who has nothing running, also in a core made from a snapshot. */
+CORE_TEST(test_a_higher_priority_goes_first)
+{
+    struct record record = wants(1, GIB);
+    CLEANUP(record_list_release) struct record_list taken = {0};
+
+    take_fair_turns(f);
+    for (int i = 0; i < GPUS; i++)
+        submit_by(f, ADA, true);
+    decide(f);
+    submit_by(f, ADA, true);
+    uint64_t bob = submit_by(f, BOB, true);
+    assert_int_equal(head(f), bob);
+    record.submitted.uid = ADA;
+    record.submitted.exclusive = true;
+    record.submitted.priority = 1;
+    uint64_t high = submit_record(f, record);
+    assert_int_equal(head(f), high);
+    CLEANUP(drop_core) struct core *again = restored(f, &taken);
+    assert_int_equal(order_head(again, f->now_ns)->id, high);
+}
