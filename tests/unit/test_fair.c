@@ -378,6 +378,9 @@ CORE_TEST(test_a_higher_priority_goes_first)
     assert_int_equal(head(f), bob);
     record.submitted.uid = ADA;
     record.submitted.exclusive = true;
+    record.submitted.priority = -1;
+    submit_record(f, record);
+    submit_record(f, record);
     record.submitted.priority = 1;
     uint64_t high = submit_record(f, record);
     assert_int_equal(head(f), high);
