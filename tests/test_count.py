@@ -79,5 +79,4 @@ class List(unittest.TestCase):
         count.causes(pathlib.Path(__file__).with_name("flaky").read_text(encoding="utf-8"))
 
 
-if __name__ == "__main__":
-    unittest.main()
+unittest.main()

@@ -42,5 +42,4 @@ def main(directory, typed):
     os.waitpid(pid, 0)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+main(sys.argv[1], sys.argv[2:])

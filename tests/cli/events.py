@@ -86,5 +86,4 @@ def names(path):
     print(*(event["event"] for event in followed(path)))
 
 
-if __name__ == "__main__":
-    {"follow": follow, "many": many, "stall": stall, "job": job, "last": last, "names": names}[sys.argv[1]](*sys.argv[2:])
+{"follow": follow, "many": many, "stall": stall, "job": job, "last": last, "names": names}[sys.argv[1]](*sys.argv[2:])

@@ -127,5 +127,4 @@ def main(source, path, rules):
             out.write(f'      - record: query:{number}\n        expr: {json.dumps(query)}\n')
 
 
-if __name__ == '__main__':
-    main(*sys.argv[1:])
+main(*sys.argv[1:])

@@ -48,8 +48,7 @@ start_fake() {
     read -r _ <"$T/ready"
 }
 
-# The processes of this test: all below its contain.py. Who reads the command line or environment of another's may be
-# held for ever (test_held_memory.sh).
+# The processes of this test: all below its contain.py. To read another's command line may take for ever (held_memory).
 own_processes() {
     cat /proc/[0-9]*/stat 2>/dev/null | sed 's/ (.*) / /' | awk -v top="${CONTAIN_PID:-$PPID}" '
         { parent[$1] = $3 }
@@ -100,10 +99,16 @@ expect_status() {
     [ "$status" -eq "$1" ] || fail "$said: status $status, not $1: $(cat "$T/err")"
 }
 
-# expect_ok ARGUMENT...: as run, and carma succeeds.
-expect_ok() {
+# ends STATUS ARGUMENT...: as run, and carma ends so. expect_ok ARGUMENT...: and it succeeds.
+ends() {
+    wanted=$1
+    shift
     run "$@"
-    expect_status 0
+    expect_status "$wanted"
+}
+
+expect_ok() {
+    ends 0 "$@"
 }
 
 # expect_error STATUS TEXT ARGUMENT...: fails with the status, says so in one line that has the text, prints nothing.
@@ -111,8 +116,7 @@ expect_error() {
     wanted=$1
     text=$2
     shift 2
-    run "$@"
-    expect_status "$wanted"
+    ends "$wanted" "$@"
     [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$said: not one line: $(cat "$T/err")"
     case $(cat "$T/err") in
     "carma: "*"$text"*) ;;

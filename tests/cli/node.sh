@@ -71,12 +71,25 @@ start_daemon() {
     done
 }
 
+# start_all PROFILE TIME_SCALE [ARGUMENT...]: the node, and the daemon with these arguments.
+start_all() {
+    start_node "$1" "$2"
+    shift 2
+    start_daemon "$@"
+}
+
 # stop_daemon [SIGNAL]
 stop_daemon() {
     kill -"${1:-TERM}" "$daemon"
     wait "$daemon" 2>/dev/null
     daemon_status=$?
     daemon=
+}
+
+# end_daemon: stops it, and it ends in order.
+end_daemon() {
+    stop_daemon
+    [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 }
 
 # restart_daemon [ARGUMENT...]: after an orderly end; again_after_kill [ARGUMENT...]: after none.

@@ -33,5 +33,4 @@ def main():
     os.execvp(sys.argv[1], sys.argv[1:])
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -105,14 +105,13 @@ def draw(url, path, time):
             assert panel['type'] != 'stat' or len(found) == 1, f'{panel["title"]}: {found}'
 
 
-if __name__ == '__main__':
-    url, action, *rest = sys.argv[1:]
-    if action == 'up':
-        sys.exit(not ask(url, rest[0]))
-    try:
-        if action == 'draw':
-            draw(url, rest[0], rest[1])
-        else:
-            compare(url, rest[0], float(rest[1]))
-    except AssertionError as difference:
-        sys.exit(str(difference))
+url, action, *rest = sys.argv[1:]
+if action == 'up':
+    sys.exit(not ask(url, rest[0]))
+try:
+    if action == 'draw':
+        draw(url, rest[0], rest[1])
+    else:
+        compare(url, rest[0], float(rest[1]))
+except AssertionError as difference:
+    sys.exit(str(difference))

@@ -1,6 +1,5 @@
 #!/bin/sh
-# carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
-# damage is named.
+# carma admin verify and backup beside a daemon at work: the store is whole, a copy works, damage is named.
 . "$(dirname "$0")/node.sh"
 expect_error 2 "which one: backup, drain, gpu, learned, recover, resume, share or verify?" admin
 expect_error 2 "there is no 'admin frob': it is backup, drain, gpu, learned, recover, resume, share or verify" admin frob
@@ -8,8 +7,7 @@ expect_error 2 "which file shall hold the copy?" admin backup
 expect_error 2 "takes no arguments" admin verify store
 expect_error 1 "nowhere/store.db: No such file or directory: name carmad's state directory by --state" admin verify --state "$T/nowhere"
 
-start_node a100x4-40g 600
-start_daemon
+start_all a100x4-40g 600
 # Enough records for a snapshot: each of these is submitted, held, released and cancelled.
 run submit --parsable --hold -J kept -- true
 for i in 1 2 3 4 5 6 7 8; do

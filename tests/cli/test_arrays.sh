@@ -1,8 +1,7 @@
 #!/bin/sh
 # Arrays and sweeps: which indices there are, how many run at a time, over a kill of carmad; their names wherever a job is named.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 100
-start_daemon --set auto_capture=off
+start_all h200x1 100 --set auto_capture=off
 
 array() { # OPTION... -- COMMAND...
     submitted --gpu-memory 1G "$@"
@@ -36,8 +35,7 @@ run release "${one}_[6-8]"
 expect_field "${one}_6" state QUEUED reason.code array
 run cancel "${one}_6"
 touch go-4 go-9
-run wait "$one"
-expect_status 1
+ends 1 wait "$one"
 grep -q "job ${one}_4 has failed: exit status 1" "$T/err" || fail "carma wait: $(cat "$T/err")"
 until_field "$all" state COMPLETED
 until_field "$some" state REFUSED

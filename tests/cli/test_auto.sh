@@ -1,8 +1,6 @@
 #!/bin/sh
-# The default sharing mode: a user's jobs share by MPS, and several users' take turns where that pays. Where MPS cannot be
-# had, all take turns.
+# The default sharing mode: MPS for a user's jobs, turns for several users' where that pays, and where there is no MPS.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 start_node h200x1 20 # a window of measurements is 4.5 s: a busy machine leaves no empty ones
 chmod 666 "$CARMA_VNODE"
 . "$SOURCE/tests/cli/mps.sh"

@@ -3,8 +3,7 @@
 # soon after it on an idle one. Nothing that a capture does keeps a job waiting, and it goes with its job and its daemon.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/auto_capture.sh"
-start_node a100x4-40g 120
-start_daemon --config /dev/null
+start_all a100x4-40g 120 --config /dev/null
 fill_node
 
 # Before its start: the queue says that it is under way, and the job then waits with its own need.

@@ -6,8 +6,7 @@
 mkdir work
 cp train.py network.py fails.py later.py nothing.py loop.py work
 cd work || exit 99
-start_node a100x4-40g 120
-start_daemon --config /dev/null
+start_all a100x4-40g 120 --config /dev/null
 job=0
 
 # submit ARGUMENT...: a job that does not start, $job from now on. Waits for the end of its capture.

@@ -1,13 +1,11 @@
 #!/bin/sh
-# The real thing, where the distribution's Python has PyTorch and the sandbox can be had: examples/train_mlp.py is estimated
-# without being asked, before its start on a full node and soon after it on an idle one. What a script does in its capture harms
-# nobody.
+# The real thing, where there are PyTorch and the sandbox: examples/train_mlp.py is estimated unasked, before its start
+# on a full node and soon after it on an idle one. What a script does in its capture harms nobody.
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "/usr/bin/python3 has no PyTorch (Debian: python3-torch)"
 "$PREFIX/lib/carma/carma-sandbox" --check 2>why || skip "$(cat why)"
-start_node a100x4-40g 60
-start_daemon --config /dev/null
+start_all a100x4-40g 60 --config /dev/null
 
 # Of a command, without a daemon: as its user, in the sandbox.
 shows '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch' \
@@ -73,8 +71,7 @@ expect_ok show 12
 } >asks.py
 printf 'import torch\nopen("/nonexistent/data.csv")\n' >fails.py
 expect_ok estimate -- /usr/bin/python3 asks.py
-run estimate -- sh -c '/usr/bin/python3 fails.py; exit 9'
-expect_status 1
+ends 1 estimate -- sh -c '/usr/bin/python3 fails.py; exit 9'
 grep -qF "fails.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'" "$T/err" || fail "$said: $(cat "$T/err")"
 run submit --parsable --hold -- /usr/bin/python3 fails.py
 until_field 13 estimating false

@@ -1,12 +1,9 @@
 #!/bin/sh
-# A capture that never ends delays nobody but its own user's: others' jobs start, and their captures have their turn. There are
-# two at a time in all.
+# A capture that never ends delays its own user's alone: others' jobs start, and are captured. Two at a time in all.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
 . "$SOURCE/tests/cli/auto_capture.sh"
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 
 # One without an account is in no group, also not in the one with his number.
 install -d -m 700 -o 12050 "$T/nobody"

@@ -34,8 +34,7 @@ expect_error 1 "alone-true-x-1: others can write there" bench collocate --degree
 # Too much memory for three: a finding, and the others have their figures. The table fits the terminal.
 COLUMNS=80
 export COLUMNS
-run bench collocate --degrees 1-3 --mode time-slice,mig -- "$TRAIN" --memory 15G --seconds 60
-expect_status 1
+ends 1 bench collocate --degrees 1-3 --mode time-slice,mig -- "$TRAIN" --memory 15G --seconds 60
 grep -q '^carma: 1 of 6 runs failed: their output is in' "$T/err" || fail "$said: $(cat "$T/err")"
 grep -q '^carma-train x 3, time-slice: failed: carma-train (job [123] of 3) ended with status 1: .*CUDA out of memory' \
     "$T/out" || fail "$said: $(cat "$T/out")"
@@ -63,8 +62,7 @@ expect_ok bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c '
     --sm-activity 0.6 --seconds 600
 check 'abs((run := said["runs"][0])["metrics"]["sm_activity"]["mean"] - 0.6) < 0.05' \
     'abs(run["power_w"] - 224) < 10 and run["energy_j"] < 0.85 * run["power_w"] * run["total_s"]'
-run bench collocate --degrees 1 --epoch-pattern '^nothing' -- sh "$T/epochs.sh"
-expect_status 1
+ends 1 bench collocate --degrees 1 --epoch-pattern '^nothing' -- sh "$T/epochs.sh"
 expect_out 'printed no line that matches --epoch-pattern'
 rm -rf "${TMPDIR:?}"/*
 

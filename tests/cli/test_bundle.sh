@@ -49,8 +49,7 @@ unset CARMA_PREFIX
 PREFIX=$T/elsewhere
 CARMA=$PREFIX/bin/carma
 TRAIN=$PREFIX/bin/carma-train
-start_node h200x1 50
-start_daemon
+start_all h200x1 50
 expect_ok submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
 expect_ok wait 1
 expect_field 1 state COMPLETED

@@ -1,8 +1,7 @@
 #!/bin/sh
-# The archive that script/bundle builds for glibc 2.28 (a compiler from PyPI, sources from Debian: skipped where these
-# cannot be had). No file of it needs a newer symbol, nor another library than glibc's. A user without root unpacks it,
-# and runs it as on Linux 4.18; and installs the wheel that script/wheel makes of it in an environment. Arguments: those
-# of lib.sh.
+# The archive that script/bundle builds for glibc 2.28 (a compiler from PyPI, sources from Debian: skipped without
+# them). No file needs a newer symbol, nor another library than glibc's. A user without root unpacks and runs it as on
+# Linux 4.18, and installs the wheel that script/wheel makes of it. Arguments: those of lib.sh.
 . "$(dirname "$0")/lib.sh"
 user=
 [ "$(id -u)" -ne 0 ] || user="setpriv --reuid 54321 --regid 54321 --clear-groups"

@@ -1,11 +1,8 @@
 #!/bin/sh
-# A dashboard has its user's rights: to the daemon, to the files that jobs have written, and against other users of the
-# machine.
+# A dashboard has its user's rights: to the daemon, to jobs' files, and against other users of the machine.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 
 # ask USER STATUS METHOD TARGET [TEXT]: with the cookie, as a process of that user; STATUS 000: it is not answered at all.
 ask() {

@@ -15,8 +15,7 @@ sys.exit(not eval(sys.argv[1]))" "$1"' "$@" || fail "never: $1: $(cat gpus.json)
 
 FAKE_DCGM=vnode
 export FAKE_DCGM
-start_node "$SOURCE/data/nodes/a100x2-mig.ini" 20
-start_daemon --set dcgm_library="$FAKE_DCGM_LIBRARY"
+start_all "$SOURCE/data/nodes/a100x2-mig.ini" 20 --set dcgm_library="$FAKE_DCGM_LIBRARY"
 until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus if g["kind"] != "partitioned")'
 
 # The instance that a job is on is active, and no other one.

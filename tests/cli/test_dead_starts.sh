@@ -1,10 +1,8 @@
 #!/bin/sh
-# A GPU on which CUDA does not start: no job fails by it, it is closed and named wherever GPUs are shown, and opened by an
-# administrator. And two daemons on the same GPUs: the later one names the other.
+# A GPU on which CUDA does not start fails no job: closed, named, opened by an administrator. Two daemons on one's GPUs.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
-start_node a100x4-40g 60
-start_daemon
+start_all a100x4-40g 60
 program train.sh <<'EOF'
 #!/bin/sh
 case $CUDA_VISIBLE_DEVICES in

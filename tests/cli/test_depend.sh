@@ -1,8 +1,7 @@
 #!/bin/sh
 # Jobs that depend on others: each kind against each way in which another ends, over a kill of carmad.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 100
-start_daemon --set auto_capture=off
+start_all h200x1 100 --set auto_capture=off
 
 job() { # OPTION... -- COMMAND...
     submitted --gpu-memory 1G "$@"

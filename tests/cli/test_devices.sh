@@ -1,6 +1,5 @@
 #!/bin/sh
-# A job of root's carmad can open the device nodes of its own GPUs only. No driver is behind the nodes that are made
-# here. So opening one says "no such device" where the kernel lets a job come so far.
+# A job of root's carmad can open its own GPUs' device nodes only. These have no driver: "no such device", if let.
 . "$(dirname "$0")/node.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root"
 for minor in 0 1 2 255; do
@@ -27,8 +26,7 @@ opens() {
 }
 
 start_daemon --set device_cgroup=off
-run submit --parsable --gpu-memory 20G --exclusive -- sleep 1000 # which has GPU 0
-until_field 1 state RUNNING
+runs 1 --gpu-memory 20G --exclusive -- sleep 1000 # which has GPU 0
 expect_field 1 placements.0.index 0
 opens 2 "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open "
 if [ "$(tr '\n' ' ' <2.out)" != "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open " ]; then

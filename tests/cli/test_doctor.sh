@@ -101,8 +101,7 @@ settings 'admin_group = no-such-group'
 finds 0 "warn admin group: admin_group 'no-such-group': there is no such group"
 settings "listen = 127.0.0.1:8471"
 finds 1 'fail settings: carma.conf: ' token
-run doctor --root "$ROOT" --config "$T/not-there"
-expect_status 1
+ends 1 doctor --root "$ROOT" --config "$T/not-there"
 settings
 
 # Where the settings have a socket of their own, the daemon is looked for there.

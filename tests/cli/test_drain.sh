@@ -2,12 +2,10 @@
 # Why a GPU is closed is a set: an administrator drains GPUs, and the node. Jobs there go on, none comes, over a restart;
 # each ground is opened by itself, has who and why, and jobs that wait for it are told.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 60
-start_daemon
+start_all a100x4-40g 60
 me=$(id -un)
 
-run submit --parsable -G 4 --gpu-memory 2G -- "$TRAIN" --gpus 4 --memory 2G --sm-activity 0.3 --seconds 100000
-until_field 1 state RUNNING
+runs 1 -G 4 --gpu-memory 2G -- "$TRAIN" --gpus 4 --memory 2G --sm-activity 0.3 --seconds 100000
 prints "GPU 1 takes no further jobs; those that run there go on" admin drain --gpu 1 --reason 'its fan'
 shows "^ *1 .* draining: 1$" gpus
 shows "^GPU 1 takes no job: drained by $me: its fan$" gpus

@@ -11,8 +11,7 @@ expect_id 2 -J there -- "$TRAIN" --memory 6G --sm-activity 0.5 --seconds 100000
 until_field 2 placements.0.observed_bytes $((6 << 30))
 expect_field 2 placements.0.index 1
 
-# A GPU falls off the bus: its job is told from one that failed by itself, and runs elsewhere. Nothing is placed there
-# until it is back.
+# A GPU falls off the bus: its job is known from one that failed itself, and runs elsewhere. The GPU stays empty.
 "$VNODE" inject gpu-lost --gpu 1
 until_gpu 1 lost True
 until_field 2 attempts 2
@@ -71,8 +70,7 @@ expect_field 1 state RUNNING
 "$VNODE" clear
 until_gpu 3 power_mw 53800
 
-# A driver that hides the processes, or their memory, as in a container. The reason is told, and the memory in use
-# counts all the same.
+# A driver that hides processes or their memory, as in a container. The reason is told; memory in use counts.
 "$VNODE" inject hide-memory
 runs 4 -J hidden -- "$TRAIN" --memory 7G --sm-activity 0.2 --seconds 100000
 at=$(field 4 placements.0.index)

@@ -1,7 +1,6 @@
 #!/bin/sh
-# The driver under the daemon goes away, does not answer, or comes back with other indices. Then nothing is placed while
-# GPUs cannot be read, and running jobs go on. The daemon answers and can be started again, and a GPU is known by its
-# UUID.
+# The driver goes away, does not answer, or comes back with other indices. Nothing is placed while GPUs cannot be read;
+# jobs go on. The daemon answers and can be started again, and a GPU is known by its UUID.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
 
@@ -30,8 +29,7 @@ said 0 "is lost" # told once for all
 expect_id 2 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
 until_field 2 placements.0.observed_bytes $((5 << 30))
 
-# Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, running jobs go on and new
-# ones wait. The daemon can be restarted meanwhile.
+# Calls hang: the monitor is replaced after ten seconds, the daemon answers and can be restarted; new jobs wait.
 new_log
 "$VNODE" inject hang
 until_said "fell silent"
@@ -40,8 +38,7 @@ expect_id 3 -- true
 sleep 0.5
 expect_field 3 state QUEUED
 expect_field 2 state RUNNING
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status while the driver hangs"
+end_daemon
 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=time-slice \
     --set settle=1s --set decide_period=0s --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
 daemon=$!

@@ -17,8 +17,7 @@ start_daemon --set policy=round-robin --set share=time-slice --set memory_view=m
     --set memory_margin=0 --set settle=0s --set decide_period=0s --set max_retries=2 --set grace=200ms \
     --set idle_report=60s
 
-# A library that finds no memory for its handle beside another job: believed, since the GPU was full, and retried with
-# room.
+# A library finds no memory for its handle beside another job: believed, since the GPU was full, and retried with room.
 train filler --memory 100G --seconds 1000000
 filler=$job
 until_field "$filler" placements.0.observed_bytes $((100 << 30))

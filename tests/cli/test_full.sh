@@ -1,8 +1,7 @@
 #!/bin/sh
 # A store that may not grow: new jobs are refused, running ones go on, and requests made meanwhile are done after.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 600
-start_daemon --set settle=0s
+start_all a100x4-40g 600 --set settle=0s
 
 # may_grow YES: whether carmad's files may grow beyond a few pages.
 may_grow() {

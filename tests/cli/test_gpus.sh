@@ -1,9 +1,7 @@
 #!/bin/sh
-# The daemon's results from the GPUs' readings on a virtual node: energy by job, which sums up to the counters through a
-# kill. Also a log of the readings without a daemon.
+# What the daemon makes of readings: energy by job sums up to the counters through a kill. And a log without a daemon.
 . "$(dirname "$0")/node.sh"
-start_node h100x8-80g 60
-start_daemon --set share=time-slice,3=time-slice,9=exclusive
+start_all h100x8-80g 60 --set share=time-slice,3=time-slice,9=exclusive
 [ "$(grep 'share: ' daemon.log)" = "$(grep 'share: 9=exclusive is for no GPU of this machine' daemon.log)" ] &&
     grep -q 'share: 9=' daemon.log || fail "the log does not say that there is no GPU 9: $(cat daemon.log)"
 

@@ -1,9 +1,7 @@
 #!/bin/sh
-# A driver with calls that hang: the daemon goes on, places nothing where it sees nothing, and takes the GPUs back
-# afterwards. Half a minute passes in it: that is how long the daemon waits.
+# A driver whose calls hang for half a minute: the daemon goes on, places nothing blindly, and takes the GPUs back.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 60
-start_daemon
+start_all h200x1 60
 runs 1 --gpu-memory 2G -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 36000
 "$PREFIX/bin/carma-vnode" inject hang
 wait_for 'grep -q "no GPU could be read for 30 s" "$T/daemon.log"' || {

@@ -1,8 +1,7 @@
 #!/bin/sh
 # The daemon's messages about GPUs on a virtual node: jobs that do not use theirs, faults of the driver, each once.
 . "$(dirname "$0")/node.sh"
-start_node h100x8-80g 60
-start_daemon --set idle_report=120s
+start_all h100x8-80g 60 --set idle_report=120s
 
 # said TEXT: how many lines of the daemon's log have it.
 said() {
@@ -49,8 +48,7 @@ shows '^GPU-.*: Xid 31, GPU memory page fault at ' gpus
 until_said 'GPU 5 (GPU-.*) is lost'
 until_gpu 5 'g["lost"]'
 run submit --parsable -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 60
-run wait 2 # jobs elsewhere go on
-expect_status 0
+expect_ok wait 2 # jobs elsewhere go on
 "$PREFIX/bin/carma-vnode" inject no-permission
 until_said 'metrics: .*permission'
 until_said 'sm_activity is NVML.s utilisation'

@@ -3,8 +3,7 @@
 # GPUs in MIG mode, and GPUs that only DCGM can measure.
 DCGM=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
-start_node h100x2-mig 60
-start_daemon
+start_all h100x2-mig 60
 
 # A GPU in MIG mode heads its instances and takes no job; they do, and their energy is part of their GPU's.
 "$CARMA" gpus --json >gpus.json

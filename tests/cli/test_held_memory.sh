@@ -19,14 +19,11 @@ until_held() { # NAME
 
 # named WHEN: carma gpus tells whose memory it is.
 named() {
-    run gpus
-    grep -qxF "GPU 3: process $holder (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
-        fail "$1: $said: $(cat "$T/out" "$T/err")"
+    shows "^GPU 3: process $holder (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged$" gpus
 }
 
 export CARMA_CGROUP_ROOT="$T/none" # the last job's processes are looked for
-start_node a100x4-40g 100
-start_daemon --set settle=0s
+start_all a100x4-40g 100 --set settle=0s
 HELD_MEMORY=$T/alone LD_PRELOAD=$held_memory CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
 holder=$!
 until_held alone

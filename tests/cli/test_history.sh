@@ -2,8 +2,7 @@
 # The usage of ended jobs is known after a kill, after a restart, and after their details and then their rows are
 # forgotten. Sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 600
-start_daemon
+start_all a100x4-40g 600
 
 expect_ok history
 [ "$(wc -l <out)" -eq 1 ] || fail "a new node has a history: $(cat out)"
@@ -111,8 +110,7 @@ churn_until() {
     wait_for 'churn; run history --name small && [ "$(wc -l <out)" -eq "$1" ]' "$@" || fail "$2: $(cat out)"
 }
 
-# A store from before there was an accounting: only the records tell of its jobs. The sums are the same at once, also
-# after a second start, and the rows come with the first snapshot.
+# A store from before the accounting: the sums are the same at once, and the rows come with the first snapshot.
 before=$(sums)
 stop_daemon
 cp -r "$STATE" old

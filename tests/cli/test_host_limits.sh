@@ -1,6 +1,5 @@
 #!/bin/sh
-# The jobs' limits on the host: memory, processors, processes. The kernel enforces it where version 2 of control groups
-# has the controllers; elsewhere only messages and refusals are checked.
+# Jobs' limits of memory, processors, processes. Without groups of version 2 only messages and refusals are checked.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 1
 start_daemon --set settle=0s --set job_memory_max=256M --set job_pids_max=500 --set job_cpu_weight=20
@@ -18,12 +17,10 @@ expect_field "$rad" host_memory_bytes $((66 << 20)) cpus 1
 # Nonsense, and values beyond the maximum, are refused with one line.
 for words in '--memory 16' '--memory 1M' '--memory x' '--cpus 0' '--cpus 1.5' '--cpus 5000'; do
     # shellcheck disable=SC2086
-    run submit $words -- true
-    expect_status 2
+    ends 2 submit $words -- true
     [ "$(grep -c -e "${words%% *}" "$T/err")" = 1 ] || fail "$words: $(cat "$T/err")"
 done
-run submit --memory 1G -- true
-expect_status 1
+ends 1 submit --memory 1G -- true
 grep -qF -e '--memory: 1.0 GiB of host memory is more than one job may have here, 256 MiB (job_memory_max): ask for less' \
     "$T/err" || fail "--memory 1G: $(cat "$T/err")"
 expect_error 1 "--cpus: 4000 are more processors than this server has, " submit --cpus 4000 -- true
@@ -62,7 +59,6 @@ shows '^Host limits  *64 MiB of memory, 1 CPU, not in force: ' show "$small"
 # The host's memory is given out once.
 stop_daemon
 start_daemon --set max_host_memory=100M
-run submit --memory 1G -- true
-expect_status 1
+ends 1 submit --memory 1G -- true
 grep -qF "1.0 GiB of the host's memory needed (--memory), jobs have 0 B of at most 100 MiB (max_host_memory)" "$T/err" ||
     fail "$said: $(cat "$T/err")"

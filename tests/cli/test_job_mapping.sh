@@ -1,9 +1,7 @@
 #!/bin/sh
-# The files by which dcgm-exporter is told which jobs are on which GPU. They are right while jobs come and go, over a
-# restart and a kill.
+# The files that tell dcgm-exporter which jobs are on which GPU: right as jobs come and go, over a restart and a kill.
 . "$(dirname "$0")/node.sh"
-start_node h100x2-mig 100
-start_daemon --set hpc_job_mapping_dir="$T/jobs"
+start_all h100x2-mig 100 --set hpc_job_mapping_dir="$T/jobs"
 
 # mapped: the files, as "NAME:JOB,JOB ..." in the order of names.
 mapped() {

@@ -1,11 +1,9 @@
 #!/bin/sh
 # carma admin learned: who may see what was learned of whom, and forget it, over a restart and in a replay as well.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
 homes
-start_node a100x4-40g 200
-start_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off
+start_all a100x4-40g 200 --config /dev/null --set admin_group=carma-admins --set auto_capture=off
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 chmod 644 resnet50.summary
 

@@ -2,8 +2,7 @@
 # Leases: GPUs for processes that somebody else starts.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/leases.sh"
-start_node a100x4-40g 20
-start_daemon
+start_all a100x4-40g 20
 
 # Only root may name a user; anybody may ask how much room there is.
 expect_ask 200 "capacity" GET /v1/capacity

@@ -1,11 +1,9 @@
 #!/bin/sh
 # Nobody but root claims to be Slurm, and on Slurm's node nobody else submits.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/leases.sh"
 homes
-start_node a100x4-40g 20
-start_daemon --set engine=slurm --set gate=memory
+start_all a100x4-40g 20 --set engine=slurm --set gate=memory
 
 # as_alice METHOD PATH [BODY]
 cp "$SOURCE/tests/cli/leases.py" "$SOURCE/tests/cli/unix_http.py" "$T/alice"

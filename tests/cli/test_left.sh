@@ -1,6 +1,5 @@
 #!/bin/sh
-# What a script leaves behind, however it was sent to the background, is ended and named: to who waits, in carma show, and
-# in the job's log. With and without control groups.
+# What a script leaves behind is ended and named: to who waits, in carma show, in the log. With and without groups.
 . "$(dirname "$0")/node.sh"
 cat >sleeper.py <<'PYTHON'
 import os, sys, time

@@ -1,6 +1,5 @@
 #!/bin/sh
-# user's limits and a job's retries, through the daemon: limits, time limits with another run, a job whose shepherd
-# dies, memory that no GPU has.
+# A user's limits and a job's retries by the daemon: time limits, a shepherd that dies, memory that no GPU has.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 100
 start_daemon --set max_queued_per_user=3 --set max_running_per_user=2 --set max_gpus_per_user=3 --set max_requeues=1 \
@@ -26,8 +25,7 @@ expect_error 1 "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)" submit -
 # Its time is up twice, and it begins again once.
 run submit --parsable --gpu-memory 1G --time 20s --requeue -o runs.out -- sh -c 'echo run; exec sleep 600'
 until_field 4 state TIMEOUT
-run wait 4
-expect_status 124
+ends 124 wait 4
 expect_field 4 attempts 2
 [ "$(grep -c run runs.out)" -eq 2 ] || fail "it ran as often: $(cat runs.out)"
 [ "$(field 4 relaunch_ns)" -ge 0 ] || fail "how long it waited is not known: $(field 4 relaunch_ns)"

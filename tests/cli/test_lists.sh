@@ -1,8 +1,7 @@
 #!/bin/sh
 # Parts of the list of jobs, as the API gives them: by state, and up to a number.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 60
-start_daemon --config /dev/null
+start_all h200x1 60 --config /dev/null
 
 for _ in 1 2 3; do
     expect_ok submit --exclusive -- true

@@ -2,8 +2,7 @@
 # GET /metrics on a virtual node: it has the format, agrees with the API, and shows nothing that the queue does not. Its
 # counters never fall: while jobs run and end, over a stop, a kill and the forgetting of jobs.
 . "$(dirname "$0")/node.sh"
-start_node h100x2-mig 300
-start_daemon --set retention=1m
+start_all h100x2-mig 300 --set retention=1m
 
 exposition="python3 $SOURCE/tests/cli/exposition.py"
 

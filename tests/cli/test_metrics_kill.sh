@@ -1,9 +1,7 @@
 #!/bin/sh
-# Counters of /metrics that a kill or a late insight could make fall. These are energy that is not stored yet, and the
-# time of a run whose end is learned late.
+# Counters of /metrics that could fall: energy not stored yet, and the time of a run whose end is learned late.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 300
-start_daemon
+start_all a100x4-40g 300
 exposition="python3 $SOURCE/tests/cli/exposition.py"
 
 scrape() {
@@ -22,8 +20,7 @@ again_after_kill
 scrape after
 grows before after
 
-# While no GPU is read, a failure waits 3 s for the readings at its end, which lies behind it then. Its user has no other
-# job, the time of which would grow meanwhile.
+# While no GPU is read, a failure waits 3 s for readings. Its user has no other job, the time of which would grow.
 cancel 1
 stopped=
 # shellcheck disable=SC2013 # the children are words of one line

@@ -1,14 +1,12 @@
 #!/bin/sh
-# More users than /metrics has series for: uids cost nothing. The sum of the others does not fall when a user comes who
-# has a series. Needs root, to be that many.
+# More users than /metrics has series for: the others' sum does not fall when one with a series comes. Needs root.
 if [ "$(id -u)" -ne 0 ]; then
     echo "skipped: only root can act as other users"
     exit 77
 fi
 . "$(dirname "$0")/node.sh"
 chmod 711 "$T"
-start_node h200x1 100
-start_daemon
+start_all h200x1 100
 
 # submit_as FROM TO: a held job of each uid.
 submit_as() {

@@ -28,8 +28,7 @@ run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | w
 [ "$(cat carma-2.out)" = 0 ] || fail "an exclusive job has: $(cat carma-2.out)"
 
 # Two jobs on one GPU are clients of one server; the daemon dies, and the next finds them and their domain.
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon
 until_controls 0 # no job uses one
 start
 runs 3 -G 2 --exclusive -- sleep 100000
@@ -62,8 +61,7 @@ timeout 20 "$PREFIX/bin/carmad" --state "$T/second" --socket "$CARMA_SOCKET" --s
 [ "$(cat "$DOMAINS/$domain/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "a daemon that failed stopped the domain"
 until_clients 3
 
-# A client's fault takes the other of its GPU with it: both fail; nobody starts until the server serves again. A job on
-# another GPU goes on, and has no part in it.
+# A client's fault takes the other of its GPU with it: both fail; nobody starts until the server is back. Others go on.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000 --fail illegal-access
 until_field 7 state FAILED
 wait_for 'grep -q "it serves again\|it was stopped" "$T/daemon.log"' || fail "the domain does not serve again"
@@ -110,8 +108,7 @@ until_field 12 attempts 2
 expect_field 12 exit_cause mps_fault
 cancel 11 12
 cancel 3
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon
 until_controls 0
 
 # A carmad that is killed while it tries the control program leaves its trial's daemon to the next one.

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Jobs under MPS on nodes that claim to have drivers of four generations with different control programs. They run to
-# their end as clients of one server, and nothing is left behind. A server for several users is refused where the driver
-# has none.
+# Jobs under MPS on drivers of four generations are clients of one server to their end, and nothing is left behind. A
+# server for several users is refused where the driver has none.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/mps.sh"
 
@@ -21,8 +20,7 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     STATE=$T/state-$driver
     start_node "$(profile_of "$driver")" 100
     start
-    run submit --parsable -G 3 --exclusive -- sleep 100000 # so that the others have one GPU
-    until_field 1 state RUNNING
+    runs 1 -G 3 --exclusive -- sleep 100000 # so that the others have one GPU
     for job in 2 3; do
         run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 2000
     done
@@ -37,8 +35,7 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
         grep -q MPS carma-$job.out || fail "driver $driver: job $job shared otherwise: $(cat carma-$job.out)"
     done
     cancel 1
-    stop_daemon
-    [ "$daemon_status" -eq 0 ] || fail "driver $driver: carmad ended with status $daemon_status"
+    end_daemon
     until_controls 0
     if [ "$(id -u)" -ne 0 ]; then
         refuses "mps_multiuser = yes, and only root's MPS server takes several users: run carmad as root, or set"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# The memory limit of a job of several GPUs under MPS, on drivers of both kinds: it holds for the processes that see all
-# of its GPUs, and carma show says that it does not for the others.
+# The memory limit of a job of several GPUs under MPS, on drivers of both kinds: for processes that see all its GPUs.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/mps.sh"
 

@@ -42,8 +42,7 @@ wait_for 'field 5 message | grep -q "^MPS requested but not attached: "' ||
 [ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
 expect_field 2 message null
 cancel 1 2 3 4 5
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon
 until_controls 0
 
 # Without the control program nothing is run that asks for MPS, and it is said how to help.

@@ -1,8 +1,6 @@
 #!/bin/sh
-# MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all. A
-# domain is of the present GPUs, and the one before goes on for its jobs.
+# MPS for several users: a domain each, unless one is for all. The domain of earlier GPUs goes on for its jobs.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 start_node "$(profile_of 555.58.02)" 100
 chmod 666 "$CARMA_VNODE"
 . "$SOURCE/tests/cli/mps.sh"
@@ -112,8 +110,7 @@ train alice # an idle one makes room
 until_servers alice 1
 cancel "$first" $((second + 1)) $((second + 2))
 expect_field "$first" attempts 1
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon
 until_controls 0
 
 # One server for all.

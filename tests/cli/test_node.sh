@@ -7,8 +7,7 @@ start_daemon --set policy=round-robin --set memory_view=monitor --set share=mps 
 # A job runs in its directory with its environment on its GPU, and wait gives its status.
 # shellcheck disable=SC2016 # for the job's shell
 expect_id 1 -J shell -- sh -c 'pwd; echo "$CUDA_VISIBLE_DEVICES $CARMA_JOB_ID $MARK"; ls "$CUDA_MPS_PIPE_DIRECTORY"; exit 3'
-run wait 1
-expect_status 3
+ends 3 wait 1
 run logs 1
 [ "$(sed -n 1p "$T/out")" = "$(pwd -P)" ] || fail "the job ran in $(sed -n 1p "$T/out")"
 sed -n 2p "$T/out" | grep -qE '^GPU-[0-9a-f-]{36} 1 $' || fail "the job's environment: $(sed -n 2p "$T/out")"
@@ -19,10 +18,8 @@ prints given logs 2
 expect_field 2 state COMPLETED
 
 # A signal, a command that is not there, a directory that is not there.
-run submit --parsable -W -- sh -c 'kill -9 $$'
-expect_status 137
-run submit --parsable -W -- "$T/no-such-program"
-expect_status 127
+ends 137 submit --parsable -W -- sh -c 'kill -9 $$'
+ends 127 submit --parsable -W -- "$T/no-such-program"
 expect_field 4 state FAILED
 field 4 message | grep -qF no-such-program || fail "job 4: $(field 4 message)"
 
@@ -31,8 +28,7 @@ field 4 message | grep -qF no-such-program || fail "job 4: $(field 4 message)"
 run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | wc -l'
 prints 0 logs 5
 
-# Two jobs with too much memory together: the later one crashes, waits for an idle GPU and completes. The first goes on
-# until it was seen that the second waits for it, however slow the machine.
+# Two jobs with too much memory together: the later crashes, waits for an idle GPU, completes. The first waits for that.
 expect_id 6 -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
 until_field 6 placements.0.observed_bytes $((80 << 30))
 run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100

@@ -1,8 +1,7 @@
 #!/bin/sh
 # The order among waiting jobs that people give: priorities, places, and what is edited, over a kill of carmad.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 100
-start_daemon --set auto_capture=off
+start_all h200x1 100 --set auto_capture=off
 
 waits() { # OPTION...: a job that needs the GPU to itself
     submitted --exclusive --gpu-memory 1G "$@" -- sleep 1000
@@ -58,8 +57,7 @@ done <<END
 END
 
 # What a waiting job asks for is changed as a whole or not at all, also of an array; the run goes by it.
-run edit "$low" priority=0 job-name=other time=90 gpu-memory=2G exclusive=no signal=USR1@60 requeue=yes max-slowdown=1.5
-expect_status 0
+expect_ok edit "$low" priority=0 job-name=other time=90 gpu-memory=2G exclusive=no signal=USR1@60 requeue=yes max-slowdown=1.5
 again_after_kill --set auto_capture=off
 expect_field "$low" priority 0 name other time_limit_ns 5400000000000 request_bytes 2147483648 exclusive false signal 10 \
     signal_before_ns 60000000000 requeue true
@@ -83,8 +81,7 @@ done <<END
 2 not+a+size edit $low gpu-memory=much
 END
 expect_field "$low" gpus 1
-run edit -y -J other job-name=named
-expect_out 'edit: 1 job'
+shows 'edit: 1 job' edit -y -J other job-name=named
 run cancel --me -y
 mark=$(submitted -H --gpu-memory 1G -- sh -c 'trap "echo told; exit 1" USR1; while :; do sleep 0.1; done')
 run edit "$mark" time=2:00 signal=USR1@60

@@ -1,10 +1,8 @@
 #!/bin/sh
-# A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
-# victim.
+# A job that uses more than it asked for is shown so, and its reservation grows. Who runs out by it is a victim.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
-start_node h200x1 5
-start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
+start_all h200x1 5 --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 
 run submit --gpu-memory 10G -- "$TRAIN" --memory 100G --sm-activity 0.3 --seconds 100000
 sleep 1 # five seconds of node time: it climbs behind the first, and fails before its last step

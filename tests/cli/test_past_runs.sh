@@ -1,8 +1,7 @@
 #!/bin/sh
 # What ended jobs tell of the next: run times of a workload, and the SM activity of a model, over a restart as well.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 200
-start_daemon --config /dev/null
+start_all a100x4-40g 200 --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 cp "$SOURCE/data/summaries/vgg16-224.txt" vgg16.summary
 busy="$TRAIN --memory 4G --sm-activity 0.3 --seconds 900"

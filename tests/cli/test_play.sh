@@ -97,8 +97,7 @@ sed 's/"failed": 0/"failed": 1/' "$T/b.json" >"$T/c.json"
 for pair in "a c" "c a"; do
     # shellcheck disable=SC2086 # two words
     set -- $pair
-    run compare "$T/$1.json" "$T/$2.json"
-    expect_status 3
+    ends 3 compare "$T/$1.json" "$T/$2.json"
     grep -q '[-+][0-9.]*%$' "$T/out" && fail "$said: changes: $(cat "$T/out")"
     expect_out '^exclusive, mps: incomplete, not comparable: 1 of 2 jobs did not complete$'
 done
@@ -106,8 +105,7 @@ done
 # A refusal in the middle: the submitted jobs are cancelled, and it is reported.
 printf '#!/bin/sh\n' | program "$T/train.sh"
 cd "$T" || exit 99
-run play --output-dir "$T/out2" --program train.sh "$T/two.csv"
-expect_status 1
+ends 1 play --output-dir "$T/out2" --program train.sh "$T/two.csv"
 tail -n 1 "$T/answers.json.posts" | grep -qF "\"command\": [\"$T/train.sh\", \"--workload\"" ||
     fail "$said: another program: $(tail -n 1 "$T/answers.json.posts")"
 grep -q '^carma: no more of that$' "$T/err" || fail "$said: $(cat "$T/err")"
@@ -124,7 +122,6 @@ PYTHON
 rm "$T/input" "$T/ready"
 CARMA_SOCKET=$T/failed.sock
 start_fake "$T/failed.json"
-run play --output-dir "$T/out3" --json "$T/two.csv"
-expect_status 3
+ends 3 play --output-dir "$T/out3" --json "$T/two.csv"
 expect_out '"incomplete": true'
 grep -q '^carma: 1 of 2 jobs did not complete' "$T/err" || fail "$said: $(cat "$T/err")"

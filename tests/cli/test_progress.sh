@@ -1,8 +1,7 @@
 #!/bin/sh
 # How far jobs say they have come: by a progress bar in their output, or by lines in their progress file.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 60
-start_daemon --config /dev/null
+start_all a100x4-40g 60 --config /dev/null
 
 # progress ID MEMBER: null as None.
 progress() {

@@ -8,8 +8,9 @@ hours=${4:-3}
 scale=${5:-720}
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"
+else
+    . "$(dirname "$0")/node.sh"
 fi
-. "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/prometheus.sh"
 [ -z "${CARMA_TEST_ACCOUNTS-}" ] || homes
 

@@ -5,8 +5,9 @@ hostile='e"} 1\n\{a='
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"
     printf '%s:x:12009:12001::/nonexistent:/bin/sh\n' "$hostile" >>"$CARMA_TEST_ACCOUNTS/passwd"
+else
+    . "$(dirname "$0")/node.sh"
 fi
-. "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/prometheus.sh"
 
 # checked ARGUMENT...: promtool has nothing to find fault with. A function of promtool's own name would call itself.
@@ -16,8 +17,7 @@ checked() {
 
 [ -z "${CARMA_TEST_ACCOUNTS-}" ] || homes
 for profile in h100x2-mig a100x4-40g-nogpm; do
-    start_node "$profile" 300
-    start_daemon
+    start_all "$profile" 300
     expect_ok submit --parsable -J "$(printf 'a"} 1 \\" \\n {b="\303\274')" --gpu-memory 4G -- \
         "$TRAIN" --memory 3G --seconds 100000
     until_field 1 state RUNNING

@@ -66,8 +66,7 @@ while not store.execute("SELECT count(*) FROM snapshot").fetchone()[0] and time.
     time.sleep(0.05)
 for job in jobs[:50]:
     job.cancel()' "$STATE/store.db"
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon
 
 # The jobs' data are those of a snapshot and the log behind it, to the letter.
 [ "$(sql 'SELECT count(*) >= 1 AND max(snapshot.seq) < (SELECT max(seq) FROM record) FROM snapshot')" = 1 ] ||

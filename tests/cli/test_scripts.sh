@@ -1,8 +1,7 @@
 #!/bin/sh
 # A script is copied when it is submitted: every start of the job runs that copy.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 60
-start_daemon
+start_all a100x4-40g 60
 
 # Edited after submission, between its starts and across a daemon's death; called with arguments from another directory.
 mkdir jobs elsewhere

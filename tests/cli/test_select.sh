@@ -1,8 +1,7 @@
 #!/bin/sh
 # Selectors and ranges in all commands on jobs, and what they do to many at once; on a terminal they ask.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 100
-start_daemon --set auto_capture=off
+start_all h200x1 100 --set auto_capture=off
 
 held() { # OPTION...: a held job
     submitted -H --gpu-memory 1G "$@" -- true
@@ -36,15 +35,13 @@ run history --me
 expect_out over
 for command in 'show -J train*' 'logs -s all -J over'; do
     # shellcheck disable=SC2086 # words
-    run $command
-    expect_status 0
+    expect_ok $command
 done
 expect_output 'its output'
 run show --json "$one" "$two"
 [ "$(python3 -c 'import json, sys; print(*(job["id"] for job in json.load(sys.stdin)["jobs"]))' <"$T/out")" = "$one $two" ] ||
     fail "carma show of two: $(cat "$T/out")"
-run logs "$ended" "$one"
-expect_status 1
+ends 1 logs "$ended" "$one"
 expect_out "==> job $ended (over) <=="
 
 # What is bad; what cannot be done is told of each, and the others are changed.
@@ -61,8 +58,7 @@ done <<END
 1 its+array+has+others cancel ${array}_[300-301]
 1 only+one+that+runs+can+save checkpoint $one
 END
-run cancel --json "$one,999,$ended"
-expect_status 1
+ends 1 cancel --json "$one,999,$ended"
 expect_out '"state": "CANCELLED"'
 [ "$(wc -l <"$T/err")" = 2 ] || fail "carma cancel: $(cat "$T/err")"
 
@@ -70,8 +66,7 @@ expect_out '"state": "CANCELLED"'
 run release --name 'sweep' --json
 [ "$(grep -c '"state": "QUEUED"' "$T/out")" = 300 ] || fail 'carma release has not all of an array'
 run hold -s waiting,running -J sweep
-run cancel "$one-$two" "${array}_[0-9]"
-expect_status 0
+expect_ok cancel "$one-$two" "${array}_[0-9]"
 expect_field "$two" state CANCELLED
 expect_field "${array}_9" state CANCELLED
 

@@ -2,8 +2,7 @@
 # A row of a job that cannot be read, or is missing, sets that job aside. carmad starts, says so with the remedy, and
 # the others go on. One that runs is left to end, and is not started again.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 600
-start_daemon
+start_all a100x4-40g 600
 
 for name in text member gone state elsewhere; do
     run submit --parsable --hold -J "$name" -- touch ran-aside
@@ -81,8 +80,7 @@ run submit --parsable -J after -- true
 until_field 74 state COMPLETED
 
 # One that runs out of GPU memory comes back, and is not started without its submission.
-run submit --parsable -J oom -- sh -c 'until [ -e go2 ]; do sleep 0.05; done; echo "RuntimeError: CUDA error: out of memory" >&2; exit 1'
-until_field 75 state RUNNING
+runs 75 -J oom -- sh -c 'until [ -e go2 ]; do sleep 0.05; done; echo "RuntimeError: CUDA error: out of memory" >&2; exit 1'
 stop_daemon
 sql "UPDATE spec SET body = 1 WHERE job = 75" || fail "nothing was damaged"
 start_daemon

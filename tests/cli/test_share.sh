@@ -1,7 +1,6 @@
 #!/bin/sh
 # Fair turns as users see them: places and reasons, expected starts, shares over a restart and in a replay.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
 start_node a100x4-40g 100
 start() { # ARGUMENT...

@@ -1,8 +1,7 @@
 #!/bin/sh
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 300
-start_daemon --config /dev/null --set shrink_after=20m # time to look at it before
+start_all h200x1 300 --config /dev/null --set shrink_after=20m # time to look at it before
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 1 reservation_source prior reserved_bytes $((26 << 30))

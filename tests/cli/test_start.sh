@@ -1,9 +1,7 @@
 #!/bin/sh
-# Jobs on their way from the queue to their command: the time that counts, steps that nobody waits for, and a start that
-# hangs.
+# Jobs on their way to their command: the time that counts, steps that nobody waits for, and a start that hangs.
 . "$(dirname "$0")/node.sh"
-start_node h200x1 1
-start_daemon --set settle=0s --set grace=1s --set start_timeout=2s
+start_all h200x1 1 --set settle=0s --set grace=1s --set start_timeout=2s
 
 # A login shell that hangs keeps its GPU for the start_timeout; the job says why it failed, and the time is charged.
 mkdir "$T/home"

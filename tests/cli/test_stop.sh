@@ -1,6 +1,5 @@
 #!/bin/sh
-# How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot.
-# Also a job's attacks on its status file.
+# How jobs end through the daemon: cancelled, out of time, without a daemon, by a reboot; attacks on their status files.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 60
 set -- --config /dev/null
@@ -91,8 +90,7 @@ until_field 5 state LOST
 sleep 1.2 # two looks of the daemon
 kill -KILL "$other" || fail "process $other was taken for the lost job's"
 
-# A job of the daemon's own user can write into its run directory. Its words there about another shepherd are not
-# believed.
+# A job of the daemon's own user can write into its run directory. What it says of another shepherd is not believed.
 cat >forge.py <<'PYTHON'
 import os, socket
 path = os.environ["CARMA_RUN"] + "/status"
@@ -146,8 +144,7 @@ sleep=$(command -v sleep)
 run submit --wait --parsable -- sh -c "$sleep 1000 & until grep -qx sleep /proc/\$!/comm; do :; done; echo left"
 left=$(cat "$T/out")
 expect_field "$left" state COMPLETED message 'sleep: left behind by its command, and ended: write `wait` as its last line'
-run submit --wait --parsable -- sh -c 'sleep 1000 & exit 3'
-expect_status 3
+ends 3 submit --wait --parsable -- sh -c 'sleep 1000 & exit 3'
 grep -q "has failed: exit status 3; .*: left behind" "$T/err" || fail "$said: $(cat "$T/err")"
 for try in 1 2 3 4 5; do # half a second may be too short on a busy machine
     run submit --wait --parsable -- bash -c 'echo whole > >(sleep 0.1; cat)'

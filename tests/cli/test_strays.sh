@@ -3,8 +3,7 @@
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
 exposition="python3 -B $SOURCE/tests/cli/exposition.py"
-start_node a100x4-40g 100
-start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
+start_all a100x4-40g 100 --set max_gpu_memory_per_user=30G --set settle=0s
 
 run submit --gpu-memory 9G -- sh -c 'until [ -e astray ]; do sleep 0.05; done
     CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"

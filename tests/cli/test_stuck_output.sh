@@ -1,6 +1,5 @@
 #!/bin/sh
-# A file system does not answer who reads, not even when he is killed. A job's output is on it, then the job itself reads:
-# it ends, and its GPU is free.
+# A file system does not answer who reads, not even when killed: the job on it ends, and its GPU is free.
 . "$(dirname "$0")/own_mounts.sh"
 . "$(dirname "$0")/node.sh"
 mkdir stuck
@@ -14,8 +13,7 @@ unmount() {
     umount -l "$T/stuck"
 }
 at_end='unmount; end_node'
-start_node a100x4-40g 100
-start_daemon --set grace=1s
+start_all a100x4-40g 100 --set grace=1s
 run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
 until_field 1 state FAILED
 run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'

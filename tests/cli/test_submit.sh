@@ -83,8 +83,7 @@ expect_sent '["from the script", 1, 12884901888, "time-slice"]' name gpus gpu_me
 
 # A job file, from elsewhere: paths in it are relative to itself. --wait passes the job's status on.
 cd "$T" || exit 99
-run submit -W jobs/small.rad
-expect_status 4
+ends 4 submit -W jobs/small.rad
 expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, false]" \
     name conda_environment directory summary_name summary batch_size exclusive
 expect_sent '["mps"]' share
@@ -185,8 +184,7 @@ printf 'python train.py\nmodel: nowhere.txt\nbatch_size: 4\n' >nosummary.rad
 expect_error 1 "nowhere.txt" submit nosummary.rad
 expect_error 1 "directory '$T/nowhere'" submit -D "$T/nowhere" -- true
 expect_error 1 "directory 'bad.sh': Not a directory" submit -D bad.sh -- true
-run submit bad.sh unfinished.rad jobs/small.rad
-expect_status 1
+ends 1 submit bad.sh unfinished.rad jobs/small.rad
 [ "$(grep -vc ': warning: ' "$T/err")" -eq 3 ] || fail "$said: $(cat "$T/err")"
 grep -q 'nothing was submitted: 2 of 3' "$T/err" || fail "$said: $(cat "$T/err")"
 

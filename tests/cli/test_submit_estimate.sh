@@ -2,8 +2,7 @@
 # The use of a model's summary: the job's memory is estimated when it is submitted, and told with its source. It is kept
 # over a restart, and replaced by its runs' memory. An unreadable summary is refused.
 . "$(dirname "$0")/node.sh"
-start_node a100x4-40g 120
-start_daemon --config /dev/null
+start_all a100x4-40g 120 --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 
 # The estimate is the request; show, explain and the API say the same sentence.

@@ -1,10 +1,8 @@
 #!/bin/sh
 # A job has what its user's shell hands on. docs/launching.md lists each difference, with its reason.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 TELL=$T/surroundings.py
 cp "$SOURCE/tests/cli/surroundings.py" "$TELL"
 

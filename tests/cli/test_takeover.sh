@@ -1,11 +1,9 @@
 #!/bin/sh
-# Jobs whose shepherd does not answer: carmad ends them itself, and nobody else. One that heeds SIGTERM has its grace. A
-# daemon that was started meanwhile goes on with it.
+# Jobs whose shepherd does not answer: carmad ends them itself, by SIGTERM and grace; one started meanwhile goes on so.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
 export CARMA_CGROUP_ROOT="$T/none" # else a job's control group has all of its processes
-start_node a100x4-40g 60
-start_daemon --set grace=3s
+start_all a100x4-40g 60 --set grace=3s
 
 # job NAME COMMAND: it runs, and its shepherd's pid is in $shepherd.
 job() {

@@ -1,12 +1,10 @@
 #!/bin/sh
 # carma top for a user without rights on the job: the daemon's refusal is shown, and nothing of the job's output.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 PYTHON=/usr/bin/python3
 $PYTHON -c 'import pyte' 2>/dev/null || skip "no pyte here: script/packages test installs it"
 homes
-start_node h200x1 60
-start_daemon
+start_all h200x1 60
 run_as alice submit --parsable -J hers --gpu-memory 2G -- sh -c "echo secret; exec '$TRAIN' --memory 1G --seconds 1000000"
 until_field 1 state RUNNING
 run_as bob submit --parsable -J his --hold -- true

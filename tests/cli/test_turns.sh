@@ -5,8 +5,7 @@
 # of its own.
 . "$(dirname "$0")/node.sh"
 waiters=${4:-150}
-start_node h200x1 8
-start_daemon --set settle=0s
+start_all h200x1 8 --set settle=0s
 
 alone=$(awk '/VmHWM/ {print $2}' "/proc/$daemon/status")
 held=$(submitted --hold -- true)

@@ -1,6 +1,5 @@
 #!/bin/sh
-# A GPU without memory of its own (DGX Spark): jobs are placed within what the host has. One with memory of its own beside
-# the processor's (GH200) is a GPU like any other.
+# A GPU without memory of its own (DGX Spark): jobs fit into the host's. One with its own (GH200) is like any other.
 . "$(dirname "$0")/node.sh"
 
 # gpu EXPRESSION: of the GPU as `g`, figures in MiB by m(name).
@@ -15,13 +14,11 @@ expect_gpu() {
     [ "$(gpu "$1")" = True ] || fail "not $1: $("$CARMA" gpus --json)"
 }
 
-start_node gh200x1 60
-start_daemon
+start_all gh200x1 60
 expect_gpu 'not g["unified_memory"] and g["unknown"] is None and m("total_bytes") == 97871 - 615'
 stop_daemon
 rm -rf "$STATE" "$CARMA_VNODE"
-start_node gb10x1 60
-start_daemon --set settle=0s --set max_slowdown=0 --set gate=memory
+start_all gb10x1 60 --set settle=0s --set max_slowdown=0 --set gate=memory
 # Seven eighths of MemTotal are for jobs; what the host itself uses lies within the eighth.
 expect_gpu 'g["unified_memory"] and not g["lost"] and g["unknown"] is None and m("total_bytes") == 109033'
 expect_gpu 'm("used_bytes") == 0 and m("unmanaged_bytes") == 0'

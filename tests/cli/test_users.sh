@@ -1,10 +1,8 @@
 #!/bin/sh
 # Several users of one daemon: each one's view of the others' jobs, and each one's rights.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
-start_node a100x4-40g 100
-start_daemon --set admin_group=carma-admins
+start_all a100x4-40g 100 --set admin_group=carma-admins
 
 # alice's jobs: one runs, one waits, one has failed with a line of its output, one could not write where it was told to.
 export PASSPHRASE=hunter2-environment

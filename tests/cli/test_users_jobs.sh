@@ -1,11 +1,8 @@
 #!/bin/sh
-# Jobs of several users: each has its user's rights and no more, in every form. No path that a user names is opened with
-# more rights than that user's.
+# Jobs of several users have their users' rights and no more: no path that a user names is opened with more.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 
 # wait_as USER ID: until it has ended.
 wait_as() {

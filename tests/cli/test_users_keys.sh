@@ -9,12 +9,10 @@ if [ -z "${CARMA_TEST_KEYS-}" ] && [ "$(id -u)" -eq 0 ]; then
     exec python3 "$2/tests/fakes/keys.py" join sh "$0" "$@"
 fi
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
 cp "$SOURCE/tests/fakes/keys.py" "$T/keys.py"
 chmod 644 "$T/keys.py"
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 
 # Alice's job lives while bob's looks: her keyring with it.
 run_as alice submit --parsable -o key -- sh -c 'python3 -B "$1" add secret "that of alice"; python3 -B "$1" read "$(cat key)"; sleep 1000' sh "$T/keys.py"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # The Python client of several users: forbidden actions, access to others' files, and TCP with a token.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
 python=/usr/bin/python3
 [ -x $python ] || python=python3
@@ -10,8 +9,7 @@ export PYTHONPATH="$T/package" PYTHONDONTWRITEBYTECODE=1
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 (umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/token")
 chown 12001 "$T/token"
-start_node a100x4-40g 100
-start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
+start_all a100x4-40g 100 --set listen="127.0.0.1:$port" --set token_file="$T/token"
 
 # python_as USER TEXT
 python_as() {

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Access to the daemon: by TCP only where that is set and with the token. A user's own carmad lets in that user only.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
 start_node a100x4-40g 100
 

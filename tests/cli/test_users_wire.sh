@@ -1,10 +1,8 @@
 #!/bin/sh
 # Another user's requests to the daemon's socket: none of them changes or shows other users' data, or keeps others out.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/node.sh"
 homes
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 
 # wire USER CHECK [ARGUMENT...]
 wire() {
@@ -35,5 +33,4 @@ grep -qF 'you have too many connections open: close some: waiting for a turn' "$
 exec 8>&-
 wait "$holder" || fail "bob's connections"
 allowed bob queue
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon

@@ -17,8 +17,7 @@ two=$(submitted -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400)
 until_field "$one" placements.0.observed_bytes $((2 << 30))
 until_field "$two" placements.0.observed_bytes $((2 << 30))
 culprit=$(submitted -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400 --fail illegal-access)
-run wait "$culprit"
-expect_status 1
+ends 1 wait "$culprit"
 expect_field "$culprit" state FAILED exit_cause failed
 says "$culprit" 'CUDA error: '
 until_field "$one" exit_cause mps_fault

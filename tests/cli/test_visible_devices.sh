@@ -121,8 +121,7 @@ keeps_uuids "the GPUs of the administrator's MPS daemon"
 stop_daemon
 CARMA_VNODE=$T/mig
 STATE=$T/mig-state
-start_node a100x2-mig 100
-start_daemon --set visible_devices=index --set device_cgroup=off
+start_all a100x2-mig 100 --set visible_devices=index --set device_cgroup=off
 keeps_uuids "a MIG instance has no index" --gpu-memory 2G
 keeps_uuids "a GPU in MIG mode changes the indices" --gpu-memory 30G
 run submit --visible-devices number -- true

@@ -19,8 +19,7 @@ done
 
 $PYTHON -m venv "$T/venv" || exit 99
 "$T/venv/bin/python" -m pip install -q --no-index --no-deps "$wheel" >"$T/out" 2>&1 || fail "pip: $(cat "$T/out")"
-start_node a100x4-40g 100
-start_daemon
+start_all a100x4-40g 100
 # The origin of carma, its imports, and a job and a function that run by the environment's own Python.
 cat >use.py <<'END'
 import sys

@@ -1,27 +1,22 @@
 #!/bin/sh
-# The whole thing on a virtual node: jobs through daemon, shepherd and GPUs. A trace is played while the daemon is
-# killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
+# Jobs through daemon, shepherd and GPUs; a trace beside kills of the daemon. Usage: test_whole.sh CARMA SOURCE BUILD
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/data/summaries" .
-start_node a100x4-40g 480
-start_daemon --config /dev/null
+start_all a100x4-40g 480 --config /dev/null
 
 # One job, from its submission to its end; and the fate of others.
 # shellcheck disable=SC2016 # for the job's shell
-run submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
-expect_status 3
+ends 3 submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
 shows '^on GPU-' logs @
 # shellcheck disable=SC2016 # for the job's shell
-run submit -W -- sh -c 'kill -KILL $$'
-expect_status 137
+ends 137 submit -W -- sh -c 'kill -KILL $$'
 expect_id 3 --hold -- true
 shows 'job 3 is HELD' explain @
 expect_ok release 3
 expect_ok wait @
 run submit --parsable -- sleep 100000
 expect_ok cancel 4
-run wait 1-4
-expect_status 3
+ends 3 wait 1-4
 run queue --all
 [ "$(awk '{ printf "%s ", $4 }' "$T/out")" = 'ST F F CD CA ' ] || fail "$said: $(cat "$T/out")"
 expect_error 1 "the node has 4" submit -G 5 -- true
@@ -75,5 +70,4 @@ grep -q '^carma: stopped after [1-9][0-9]* of 90 jobs: [1-9][0-9]* unfinished on
 run queue
 [ "$(awk 'NR > 1 && $4 != "CG" { print $4 }' "$T/out")" = H ] || fail "a stopped play left $(cat "$T/out")"
 expect_ok cancel 15
-stop_daemon
-[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+end_daemon

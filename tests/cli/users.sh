@@ -1,6 +1,6 @@
-# For tests with several users, which need root: sourced first, before node.sh. They run in a mount namespace of their
-# own, in which alice, bob and carol have accounts; carol is an administrator. Carmad's parent is a member of a group
-# that no job may inherit.
+# For tests with several users, which need root: sourced in place of node.sh, which it brings. They run in a mount
+# namespace of their own, in which alice, bob and carol have accounts; carol is an administrator. Carmad's parent is a
+# member of a group that no job may inherit.
 # shellcheck shell=sh
 if [ "$(id -u)" -ne 0 ]; then
     echo "skipped: only root can act as other users"
@@ -30,6 +30,7 @@ if [ -z "${CARMA_TEST_ACCOUNTS-}" ]; then
 fi
 mount --bind "$CARMA_TEST_ACCOUNTS/passwd" /etc/passwd || exit 99
 mount --bind "$CARMA_TEST_ACCOUNTS/group" /etc/group || exit 99
+. "$2/tests/cli/node.sh"
 
 uid_of() {
     case $1 in

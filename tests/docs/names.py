@@ -36,5 +36,4 @@ def main(source, carma, carmad):
     return 1 if complaints else 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+sys.exit(main(*sys.argv[1:]))

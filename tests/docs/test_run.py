@@ -74,5 +74,4 @@ class Runs(unittest.TestCase):
             self.assertIn(said, complaints)
 
 
-if __name__ == "__main__":
-    unittest.main()
+unittest.main()

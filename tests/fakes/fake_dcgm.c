@@ -209,8 +209,7 @@ int dcgmGetAllSupportedDevices(uintptr_t handle, unsigned int ids[DCGM_MAX_GPUS]
     return DCGM_OK;
 }
 
-/* The id-th MIG instance of the virtual node, as its GPU instances and its compute instances are numbered; false: there
- * is none. */
+/* The id-th MIG instance of the virtual node, as its GPU and compute instances are numbered; false: there is none. */
 static bool node_instance(unsigned int id, unsigned int *gpu, unsigned int *instance)
 {
     for (*gpu = 0; *gpu < node.file->gpu_count; ++*gpu) {
@@ -285,13 +284,11 @@ int dcgmGroupCreate(uintptr_t handle, int kind, const char *name, uintptr_t *gro
 
 int dcgmGroupAddEntity(uintptr_t handle, uintptr_t group, int entity_group, unsigned int entity_id)
 {
-    struct group *to;
-
     if (check(handle) || code("add"))
         return check(handle) ? check(handle) : code("add");
     if (!group || group > (uintptr_t)engine.group_count)
         return DCGM_BAD_PARAMETER;
-    to = &engine.groups[group - 1];
+    struct group *to = &engine.groups[group - 1];
     to->entities[to->count++] = (struct dcgm_pair){entity_group, entity_id};
     return DCGM_OK;
 }
@@ -339,15 +336,13 @@ static int refuse_metrics(const struct group *group, const struct field_group *f
 int dcgmWatchFields(uintptr_t handle, uintptr_t group, uintptr_t field_group, long long period_us, double keep_s,
                     int keep_samples)
 {
-    int status;
-
     if (check(handle))
         return check(handle);
     if (!known(group, field_group) || period_us < 100000 || keep_s < 0 || keep_samples < 0)
         return DCGM_BAD_PARAMETER;
     if (engine.groups[group - 1].count == 0)
         return -35; /* an empty group */
-    status = refuse_metrics(&engine.groups[group - 1], &engine.field_groups[field_group - 1]);
+    int status = refuse_metrics(&engine.groups[group - 1], &engine.field_groups[field_group - 1]);
     if (status == DCGM_OK && !find_watch(group, field_group)) {
         if (engine.watch_count == GROUPS)
             return DCGM_GENERIC_ERROR;
@@ -380,11 +375,10 @@ static double node_activity(struct dcgm_pair pair)
     unsigned int gpu = pair.id, instance = 0;
     bool part = pair.group != DCGM_ENTITY_GPU;
     struct node_bank *bank;
-    double activity;
 
     if ((part && !node_instance(pair.id, &gpu, &instance)) || node_begin(&node, &bank) != 0)
         return 0;
-    activity = part ? bank->gpus[gpu].instances[instance].sm_activity : bank->gpus[gpu].sm_activity;
+    double activity = part ? bank->gpus[gpu].instances[instance].sm_activity : bank->gpus[gpu].sm_activity;
     node_abandon(&node);
     return activity;
 }
@@ -458,16 +452,14 @@ int dcgmGetLatestValues_v2(uintptr_t handle, uintptr_t group, uintptr_t field_gr
 {
     const struct watch *watch = find_watch(group, field_group);
     struct dcgm_field_value *value;
-    const struct group *entities;
-    const struct field_group *fields;
 
     _Static_assert(sizeof *value == 4120, "not DCGM's layout");
     if (check(handle))
         return check(handle);
     if (!known(group, field_group))
         return DCGM_BAD_PARAMETER;
-    entities = &engine.groups[group - 1];
-    fields = &engine.field_groups[field_group - 1];
+    const struct group *entities = &engine.groups[group - 1];
+    const struct field_group *fields = &engine.field_groups[field_group - 1];
     if (fields->fields[0] >= DCGM_FIELD_GRAPHICS_ACTIVITY)
         counts.looks++;
     if (counts.looks >= number("lost", INFINITY) && !was_lost) {

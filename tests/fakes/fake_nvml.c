@@ -418,13 +418,11 @@ static int metric_value(struct nvml_gpm_metric *metric, unsigned int instance)
 /* As strict as NVML: two samples of one thing, in order, and 100 ms apart. */
 int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get)
 {
-    double apart_s;
-
     if (get->version != NVML_GPM_METRICS_GET_VERSION || get->sample1->instance != get->sample2->instance ||
         (get->count > 1 && has("gpm-single", NULL)))
         return NVML_ERROR_INVALID_ARGUMENT;
-    apart_s = (double)(get->sample2->at.tv_sec - get->sample1->at.tv_sec) +
-              (double)(get->sample2->at.tv_nsec - get->sample1->at.tv_nsec) / 1e9;
+    double apart_s = (double)(get->sample2->at.tv_sec - get->sample1->at.tv_sec) +
+                     (double)(get->sample2->at.tv_nsec - get->sample1->at.tv_nsec) / 1e9;
     if (apart_s < 0.0999)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned int i = 0; i < get->count; i++)

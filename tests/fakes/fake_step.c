@@ -1,6 +1,5 @@
-/* The stand-in for `python3 -c` with carma's tiny step on a virtual node: called as python3, it takes memory and
- * reports the part that would be PyTorch's allocator's. FAKE_STEP=garbage: it writes something else; FAKE_STEP=fails:
- * nothing. */
+/* Stands in for `python3 -c` with carma's tiny step on a virtual node: takes memory, and reports what PyTorch's
+ * allocator would have. FAKE_STEP=garbage: it writes something else; FAKE_STEP=fails: nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* Preloaded into carma-train: a thread of it holds the lock of the process's memory for ever, while the process works
- * on. It maps a file whose server does not answer: a file system of its own (FUSE) over the file $HELD_MEMORY. Its
- * dirty page has to be written before the second mmap(2), which waits under the lock. There is $HELD_MEMORY.held then,
- * with the pid of the server, or $HELD_MEMORY.none, where there is no FUSE for this user. Once the server ends, so can
- * the process. */
+ * on. It maps a file of a file system of its own (FUSE) over $HELD_MEMORY, which does not answer. Its dirty page has to
+ * be written before the second mmap(2), which waits under the lock. There is $HELD_MEMORY.held then, with the pid of
+ * the server, or $HELD_MEMORY.none, where there is no FUSE for this user. The process can end after its server. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>

@@ -38,5 +38,4 @@ def main(what, *words):
         print(text.raw[:length].decode())
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+main(*sys.argv[1:])

@@ -42,5 +42,4 @@ def main():
         print(", ".join(str(row[field]) for field in fields.split(",")))
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -123,5 +123,4 @@ def main():
                     return status % 256
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

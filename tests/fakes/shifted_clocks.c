@@ -28,15 +28,13 @@ __attribute__((constructor)) static void look_up(void)
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 {
     static int (*real)(clockid_t, struct timespec *);
-    int64_t ns;
-    int result;
 
     if (!real)
         real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-    result = real(clock, time);
+    int result = real(clock, time);
     if (result || !shifts || (clock != CLOCK_REALTIME && clock != CLOCK_BOOTTIME))
         return result;
-    ns = time->tv_sec * INT64_C(1000000000) + time->tv_nsec + shifts[clock == CLOCK_BOOTTIME];
+    int64_t ns = time->tv_sec * INT64_C(1000000000) + time->tv_nsec + shifts[clock == CLOCK_BOOTTIME];
     *time = (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     return 0;
 }

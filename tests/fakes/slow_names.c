@@ -1,6 +1,5 @@
-/* Preloaded into carmad: the user database takes 4 s of the wall's clock for $SLOW_UID, named slow. Each look-up of
- * that user is noted in $SLOW_LOG. carmad's children ask for themselves, and are not counted: carma-sandbox looks for a
- * home. */
+/* Preloaded into carmad: the user database takes 4 s for $SLOW_UID, named slow; each look-up is noted in $SLOW_LOG.
+ * carmad's children ask for themselves, and are not counted: carma-sandbox looks for a home. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +19,10 @@ __attribute__((visibility("default"))) int getpwuid_r(uid_t uid, struct passwd *
 {
     const char *slow = getenv("SLOW_UID"), *path = getenv("SLOW_LOG");
     static char name[] = "slow", root[] = "/";
-    int log;
 
     if (!slow || uid != (uid_t)strtoul(slow, NULL, 10))
         return ((look_up *)dlsym(RTLD_NEXT, "getpwuid_r"))(uid, entry, buffer, size, found);
-    log = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int log = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (log >= 0) {
         if (write(log, "q", 1) != 1)
             return EIO;

@@ -24,17 +24,6 @@ static int number_of_this_start(const char *dir)
     return number;
 }
 
-static void trace_parent(const char *dir)
-{
-    if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) != 0) {
-        perror("ptrace");
-        _exit(1);
-    }
-    while (access(dir, F_OK) == 0)
-        usleep(5000);
-    _exit(0);
-}
-
 int main(int argc, char **argv)
 {
     const char *dir = getenv("STUCK_WHILE");
@@ -46,8 +35,15 @@ int main(int argc, char **argv)
         return 3;
     }
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    if (fork() == 0)
-        trace_parent(dir);
+    if (fork() == 0) {
+        if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) != 0) {
+            perror("ptrace");
+            _exit(1);
+        }
+        while (access(dir, F_OK) == 0)
+            usleep(5000);
+        _exit(0);
+    }
     for (;;)
         pause();
 }

@@ -33,13 +33,12 @@ __attribute__((constructor)) static void attach(void)
 {
     const char *path = getenv("CARMA_FAULT");
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    void *mapped;
 
     snprintf(program, sizeof program, "%s", program_invocation_short_name);
     first_pid = getpid();
     if (fd < 0)
         return;
-    mapped = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *mapped = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (mapped != MAP_FAILED)
         control = mapped;
@@ -56,14 +55,13 @@ static bool is_of_this_program(const struct fail_slot *slot)
 static bool is_about(const struct fail_slot *slot, const char *path, int fd)
 {
     char link[64], target[512];
-    ssize_t length;
 
     if (!slot->file[0])
         return true;
     if (path)
         return strstr(path, slot->file);
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    length = readlink(link, target, sizeof target - 1);
+    ssize_t length = readlink(link, target, sizeof target - 1);
     if (length < 0)
         return false;
     target[length] = '\0';
@@ -175,14 +173,13 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 
 EXPORT pid_t fork(void)
 {
-    pid_t result;
     int failure = at(FAIL_BEFORE, "fork", NULL, -1);
 
     if (failure) {
         errno = failure;
         return -1;
     }
-    result = REAL(fork)();
+    pid_t result = REAL(fork)();
     if (result != 0)
         at(FAIL_AFTER, "fork", NULL, -1);
     return result;
@@ -210,11 +207,10 @@ EXPORT int fcntl64(int fd, int command, ...)
 {
     int (*real)(int, int, ...) = REAL(fcntl64);
     va_list list;
-    void *argument;
     int failure = command == F_SETLK ? at(FAIL_BEFORE, "lock", NULL, fd) : 0;
 
     va_start(list, command);
-    argument = va_arg(list, void *);
+    void *argument = va_arg(list, void *);
     va_end(list);
     if (failure) {
         errno = failure;
@@ -227,11 +223,10 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 {
     static int (*real)(clockid_t, struct timespec *);
     int64_t ns = control && clock == CLOCK_REALTIME ? __atomic_load_n(&control->clock_ns, __ATOMIC_RELAXED) : 0;
-    int result;
 
     if (!real)
         real = REAL(clock_gettime);
-    result = real(clock, time);
+    int result = real(clock, time);
     if (ns) {
         ns += time->tv_nsec;
         time->tv_sec += ns / 1000000000;

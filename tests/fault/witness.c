@@ -28,24 +28,13 @@ static void note(const char *what, int value)
     struct proc_stat stat = {0};
     struct timespec now;
     char line[160];
-    int length;
 
     proc_read_stat(getpid(), &stat);
     clock_gettime(CLOCK_MONOTONIC, &now);
-    length = snprintf(line, sizeof line, "%s %d %" PRIu64 " %jd.%09ld %d\n", what, (int)getpid(), stat.start_ticks,
-                      (intmax_t)now.tv_sec, now.tv_nsec, value);
+    int length = snprintf(line, sizeof line, "%s %d %" PRIu64 " %jd.%09ld %d\n", what, (int)getpid(), stat.start_ticks,
+                          (intmax_t)now.tv_sec, now.tv_nsec, value);
     if (write(book, line, (size_t)length) != length)
         exit(EXIT_WITNESS);
-}
-
-static void leave_stray(void)
-{
-    if (fork() == 0) {
-        setsid();
-        if (fork() == 0)
-            sleep(STRAY_S);
-        _exit(0);
-    }
 }
 
 static int run(char **command)
@@ -66,7 +55,6 @@ static int run(char **command)
 int main(int argc, char **argv)
 {
     const char *restart = getenv("CARMA_RESTART_COUNT");
-    struct timespec pause;
     int status, ms, next = 4;
 
     if (argc < 4)
@@ -80,10 +68,15 @@ int main(int argc, char **argv)
         note("twice", 0);
     note("start", restart ? atoi(restart) : -1);
     if (next < argc && strcmp(argv[next], "--stray") == 0) {
-        leave_stray();
+        if (fork() == 0) {
+            setsid();
+            if (fork() == 0)
+                sleep(STRAY_S);
+            _exit(0);
+        }
         next++;
     }
-    pause = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    struct timespec pause = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
     while (nanosleep(&pause, &pause) < 0) {
     }
     if (next + 1 < argc && strcmp(argv[next], "--") == 0)

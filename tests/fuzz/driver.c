@@ -2,7 +2,6 @@
  * ROUNDS random changes of the seeds. For compilers without libFuzzer: no coverage feedback, but the same inputs every
  * time. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 

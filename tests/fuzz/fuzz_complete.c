@@ -2,15 +2,7 @@
 #include "estimate/program/lower.h"
 #include "estimate/summary/read.h"
 #include "layers.h"
-
-static int64_t sum_parameters(const struct layer_list *list)
-{
-    int64_t sum = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        sum += list->items[i].parameters;
-    return sum;
-}
+#include "../unit/layer_sums.h"
 
 static void check_layer(const struct layer_list *list, size_t index)
 {
@@ -23,11 +15,10 @@ static void check_layer(const struct layer_list *list, size_t index)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct summary summary;
-    int64_t parameters;
 
     if (summary_read(&summary, "f.txt", (const char *)bytes, length, NULL))
         return 0;
-    parameters = sum_parameters(&summary.layers);
+    int64_t parameters = sum_parameters(&summary.layers);
     layers_complete(&summary.layers);
     require(sum_parameters(&summary.layers) == parameters);
     require(summary.layers.connected && summary.layers.guessed <= summary.layers.count);

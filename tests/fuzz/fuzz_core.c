@@ -1,6 +1,4 @@
-/* A stored log, line by line into the core, which decides between them. Every record is taken or refused in one line,
- * and its snapshot gives back every state that they lead to. */
-#include <stdbool.h>
+/* A stored log, record by record into the core: taken or refused in one line; its snapshot gives back every state. */
 #include <string.h>
 
 #include "api/record_json.h"
@@ -19,7 +17,6 @@ static void decide(struct core *core, int64_t now_ns)
 static void check_snapshot(const struct core *core)
 {
     CLEANUP(free_ptr) char *before = core_dump(core);
-    CLEANUP(free_ptr) char *after = NULL;
     struct core *restored = core_new();
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct error err;
@@ -27,7 +24,7 @@ static void check_snapshot(const struct core *core)
     core_snapshot(core, 1, &snapshot);
     for (size_t i = 0; i < snapshot.count; i++)
         require(core_apply(restored, &snapshot.items[i], &err) == 0);
-    after = core_dump(restored);
+    CLEANUP(free_ptr) char *after = core_dump(restored);
     require(strcmp(before, after) == 0);
     core_free(restored);
 }

@@ -1,11 +1,9 @@
 #include "fuzz_daemon.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "daemon/log.h"
 #include "store/store.h"
@@ -62,8 +60,6 @@ static void on_store(uv_poll_t *poll, int status, int events)
 
 int fuzz_daemon_start(struct daemon *daemon, struct error *err)
 {
-    int rc;
-
     *daemon = (struct daemon){.loop = &loop};
     uv_loop_init(&loop);
     config_init_default(&daemon->config);
@@ -74,7 +70,7 @@ int fuzz_daemon_start(struct daemon *daemon, struct error *err)
     /* A start needs no process: an MPS daemon would be the machine's, and forks take long with a sanitizer's memory. */
     daemon->config.share.mode = SHARE_TIME_SLICE;
     daemon->config.auto_capture = AUTO_CAPTURE_OFF;
-    rc = daemon_start(daemon, err);
+    int rc = daemon_start(daemon, err);
     if (rc == 0) {
         uv_poll_init(&loop, &stored, store_event_fd(daemon->store));
         stored.data = daemon->store;

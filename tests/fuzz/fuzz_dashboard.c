@@ -1,5 +1,4 @@
-/* A request's head as carma dashboard judges it: an accepted browser has shown the token or its cookie, for this
- * host. */
+/* A request's head as carma dashboard judges it: who is accepted has shown the token or its cookie, for this host. */
 #include <string.h>
 #include <strings.h>
 

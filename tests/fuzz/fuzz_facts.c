@@ -1,5 +1,4 @@
-/* libFuzzer target: any text as output of carma-monitor --inspect. The result is bounded text, and GPUs are possible
- * ones. Run: BUILD/tests/fuzz/fuzz_facts CORPUS_DIR */
+/* Any text as output of carma-monitor --inspect: the result is bounded text, and GPUs are possible ones. */
 #include <string.h>
 
 #include "base/memory.h"

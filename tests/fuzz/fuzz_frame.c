@@ -12,12 +12,10 @@ static void check_round_trip(const struct gpu_node_reading *reading)
     CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
     CLEANUP(strbuf_release) struct strbuf frame = {0};
     struct error err;
-    const void *from;
-    size_t left;
 
     gpu_frame_encode(reading, &frame);
-    from = frame.text;
-    left = frame.length;
+    const void *from = frame.text;
+    size_t left = frame.length;
     require(gpu_frame_decode(&decoder, &from, &left, &again, &err) == 1);
     require(memcmp(reading, &again, sizeof again) == 0);
 }
@@ -27,12 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     static struct gpu_node_reading reading;
     struct gpu_frame_decoder decoder = {0};
     struct error err;
-    size_t piece;
     int rc = 0;
 
     if (count == 0)
         return 0;
-    piece = 1 + 8 * (size_t)bytes[0];
+    size_t piece = 1 + 8 * (size_t)bytes[0];
     bytes++;
     count--;
     while (count && rc >= 0) {

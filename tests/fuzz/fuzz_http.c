@@ -7,24 +7,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "daemon/engine/engine.h"
 #include "fuzz_daemon.h"
 
 #define SILENCE_MS 50
-
-static void add_lost_gpu(struct daemon *daemon)
-{
-    struct record gpu = {
-        .type = RECORD_GPU_BACK, .at_ns = 1, .gpu = {.total_bytes = 40 * GIB, .share = SHARE_TIME_SLICE}};
-
-    strcpy(gpu.gpu.uuid, "GPU-00000000-0000-0000-0000-000000000001");
-    require(engine_input(daemon->engine, &gpu, NULL) == 0);
-    gpu.type = RECORD_GPU_LOST;
-    require(engine_input(daemon->engine, &gpu, NULL) == 0);
-}
 
 static int connect_to(const char *path)
 {
@@ -76,7 +64,6 @@ static void check(const struct strbuf *answer)
     const char *head = answer->text, *end, *length;
     struct error err = {{0}};
     const char *error;
-    json_t *json;
     long status, size;
 
     if (!answer->length)
@@ -93,7 +80,7 @@ static void check(const struct strbuf *answer)
     size = strtol(length + strlen("Content-Length: "), NULL, 10);
     if (answer->length - (size_t)(end - head) < (size_t)size || strncmp(end, "HTTP/1.", 7) == 0)
         return;
-    json = json_loadb(end, (size_t)size, 0, NULL);
+    json_t *json = json_loadb(end, (size_t)size, 0, NULL);
     require(json_is_object(json));
     if (status >= 400) {
         error = json_string_value(json_object_get(json, "error"));
@@ -110,14 +97,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct daemon daemon;
     struct error err;
     char head[128];
-    int fd;
 
     if (length > 64 << 10)
         return 0;
     fuzz_daemon_directory();
     require(fuzz_daemon_start(&daemon, &err) == 0);
-    add_lost_gpu(&daemon);
-    fd = connect_to(daemon.config.socket);
+    struct record gpu = {
+        .type = RECORD_GPU_BACK, .at_ns = 1, .gpu = {.total_bytes = 40 * GIB, .share = SHARE_TIME_SLICE}};
+    strcpy(gpu.gpu.uuid, "GPU-00000000-0000-0000-0000-000000000001");
+    require(engine_input(daemon.engine, &gpu, NULL) == 0);
+    gpu.type = RECORD_GPU_LOST;
+    require(engine_input(daemon.engine, &gpu, NULL) == 0);
+    int fd = connect_to(daemon.config.socket);
     if (length && *bytes == '{') {
         snprintf(head, sizeof head, "POST /v1/jobs HTTP/1.1\r\nHost: carma\r\nContent-Length: %zu\r\n\r\n", length);
         send_all(fd, head, strlen(head));

@@ -1,5 +1,4 @@
 /* Requests about leases, and the file of one: refused in one line, or within bounds. The first byte says which. */
-#include <stdbool.h>
 #include <string.h>
 
 #include "api/lease.h"

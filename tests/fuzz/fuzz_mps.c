@@ -27,14 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct error err = {{0}};
     CLEANUP(free_ptr) char *text = xstrndup((const char *)bytes, length);
     pid_t client;
-    int rc;
 
     if (mps_log_read_line((const char *)bytes, length, &client) != MPS_LOG_NOTHING)
         require(client > 0 && client <= 1 << 22);
     check(mps_read_probe(text, &err), &err);
     check_pids(mps_read_servers(text, &pids, &err), &pids, MPS_MAX_SERVERS, &err);
     check_pids(mps_read_clients(text, &pids, &err), &pids, MPS_MAX_CLIENTS, &err);
-    rc = mps_read_status(text, 71, &state, &err);
+    int rc = mps_read_status(text, 71, &state, &err);
     check(rc, &err);
     require(rc < 0 || (unsigned)state < MPS_SERVER_STATE_COUNT);
     return 0;

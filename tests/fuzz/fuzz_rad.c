@@ -11,7 +11,6 @@ static void check_job(struct job_spec *spec)
 {
     struct job_spec again;
     struct error err = {{0}};
-    json_t *json;
 
     require(spec->name && spec->command.count == 3);
     spec->directory = xstrdup("/tmp");
@@ -20,7 +19,7 @@ static void check_job(struct job_spec *spec)
         require_message(&err);
         return;
     }
-    json = job_spec_to_json(spec);
+    json_t *json = job_spec_to_json(spec);
     require(job_spec_from_json(json, &again, NULL) == 0);
     require(strcmp(again.command.items[2], spec->command.items[2]) == 0);
     json_decref(json);

@@ -7,17 +7,16 @@ static void read_estimate(const json_t *json)
 {
     struct job_estimate estimate;
     struct error err = {{0}};
-    json_t *once, *twice;
 
     if (job_estimate_from_json(json, &estimate, &err)) {
         require_message(&err);
         return;
     }
     free(job_estimate_text(&estimate));
-    once = job_estimate_to_json(&estimate);
+    json_t *once = job_estimate_to_json(&estimate);
     job_estimate_release(&estimate);
     require(job_estimate_from_json(once, &estimate, NULL) == 0);
-    twice = job_estimate_to_json(&estimate);
+    json_t *twice = job_estimate_to_json(&estimate);
     require(json_equal(once, twice));
     json_decref(once);
     json_decref(twice);

@@ -12,12 +12,10 @@
  * The daemon loads it or refuses it in one line; it can show a loaded state, go on from it, and store it. */
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/record_json.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "daemon/account/groups.h"
 #include "daemon/account/totals.h"
@@ -27,14 +25,6 @@
 #include "store/store.h"
 
 /* ---- The store ---- */
-
-static void write_file(const char *path, const uint8_t *bytes, size_t length)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-    require(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
-    close(fd);
-}
 
 static void insert(sqlite3 *db, const char *sql, int64_t a, int64_t b, int64_t c, const char *text)
 {
@@ -53,11 +43,11 @@ static void insert(sqlite3 *db, const char *sql, int64_t a, int64_t b, int64_t c
 static void insert_record(sqlite3 *db, int64_t seq, const char *text)
 {
     struct record record = {0};
-    CLEANUP(free_ptr) char *sql = NULL;
 
     if (record_json_read(text, strlen(text), &record, NULL) != 0)
         record = (struct record){0};
-    sql = xasprintf("INSERT OR IGNORE INTO record VALUES (?1, ?2, '%s', ?3, ?4)", record_type_name(record.type));
+    CLEANUP(free_ptr)
+    char *sql = xasprintf("INSERT OR IGNORE INTO record VALUES (?1, ?2, '%s', ?3, ?4)", record_type_name(record.type));
     insert(db, sql, seq, record.at_ns, (int64_t)record.job, text);
 }
 
@@ -114,16 +104,17 @@ static void write_rows(const char *path, const char *text)
 static void make_store(const char *directory, const uint8_t *bytes, size_t length)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
-    CLEANUP(free_ptr) char *text = NULL;
     struct store *empty;
 
     if (length >= 16 && memcmp(bytes, "SQLite format 3", 16) == 0) {
-        write_file(path, bytes, length);
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        require(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
+        close(fd);
         return;
     }
     require(store_open(directory, &empty, NULL) == 0);
     store_close(empty);
-    text = xmalloc(length + 1);
+    CLEANUP(free_ptr) char *text = xmalloc(length + 1);
     memcpy(text, bytes, length);
     text[length] = '\0';
     write_rows(path, text);
@@ -154,13 +145,10 @@ static void see_total(const struct total *total, void *user_data)
 static void show(struct daemon *daemon)
 {
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        CLEANUP(free_ptr) char *memory = NULL;
-        json_t *json;
-
         if (view->state == JOB_STATE_COUNT)
             continue;
-        json = job_view_to_json(view, daemon->core, INT64_MAX / 2, ACCESS_ALL, true);
-        memory = job_view_memory_text(view, daemon->core, ACCESS_ALL);
+        json_t *json = job_view_to_json(view, daemon->core, INT64_MAX / 2, ACCESS_ALL, true);
+        CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, ACCESS_ALL);
         require(json_is_object(json));
         json_decref(json);
         json_decref(job_view_estimate_to_json(view));
@@ -202,18 +190,6 @@ static void on_stored(int status, const char *error, void *user)
     *(bool *)user = true;
 }
 
-/* A turn in which nothing is started: its decisions are stored while the daemon stops. */
-static void go_on(struct daemon *daemon)
-{
-    bool told = false;
-
-    daemon->stopping = true;
-    engine_on_stored(daemon->engine, on_stored, &told);
-    engine_turn(daemon->engine);
-    while (!told)
-        uv_run(daemon->loop, UV_RUN_ONCE);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static const struct store_inspector inspector = {see_text, see_text, see_record, see_snapshot, NULL};
@@ -231,8 +207,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         require_message(&err);
     } else {
         show(&daemon);
-        if (!is_file) /* SQLite finds damage when it gets there */
-            go_on(&daemon);
+        if (!is_file) { /* SQLite finds damage when it gets there */
+            /* A turn in which nothing is started: its decisions are stored while the daemon stops. */
+            bool told = false;
+            daemon.stopping = true;
+            engine_on_stored(daemon.engine, on_stored, &told);
+            engine_turn(daemon.engine);
+            while (!told)
+                uv_run(daemon.loop, UV_RUN_ONCE);
+        }
     }
     fuzz_daemon_stop(&daemon);
     return 0;

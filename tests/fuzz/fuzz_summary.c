@@ -64,7 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct error err = {{0}};
     struct strbuf text = {0};
     const uint8_t *mark = memmem(bytes, length, SUMMARY_MARK, strlen(SUMMARY_MARK));
-    int rc;
 
     if (mark) {
         length -= (size_t)(mark - bytes) + strlen(SUMMARY_MARK);
@@ -72,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     }
     strbuf_puts(&text, SUMMARY_BEGIN);
     strbuf_append(&text, bytes, length);
-    rc = summary_read(&summary, "f.txt", text.text, text.length, &err);
+    int rc = summary_read(&summary, "f.txt", text.text, text.length, &err);
     strbuf_release(&text);
     if (rc) {
         require_message(&err);

@@ -40,8 +40,7 @@ text = (folder / "accept.md").read_text()
 assert "0 failed" in text and "| time-slice: 2 at once | ok |" in text
 PYTHON
 
-# A bundle with jobs that cannot be started, and readings that differ from nvidia-smi's: found, reported, and the rest
-# goes on.
+# Jobs of a bundle that cannot be started, readings unlike nvidia-smi's: found and reported, and the rest goes on.
 mkdir "$T/broken"
 cp -a "$prefix/bin" "$prefix/lib" "$prefix/share" "$T/broken"
 rm "$T/broken/lib/carma/carma-shepherd"

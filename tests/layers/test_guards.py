@@ -139,5 +139,4 @@ def main(cc, ar):
         check_folders(pathlib.Path(folder))
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:-1], sys.argv[-1])
+main(sys.argv[1:-1], sys.argv[-1])

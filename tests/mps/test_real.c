@@ -1,30 +1,16 @@
 /* carma's own domains with NVIDIA's control program, as far as they go without a GPU. Its server is a program of the
  * test's, by the PATH, which says nothing to the control daemon. Drivers that tell no state take it for one that
- * serves, others wait for it in vain. Neither can have it end by being told. All started processes are gone in the
- * end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+ * serves, others wait for it in vain; neither can end it. All started processes are gone in the end. */
+#include "../unit/unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/file.h"
-#include "base/memory.h"
-#include "base/proc.h"
 #include "gpu/mps/domain.h"
 #include "gpu/mps/trial.h"
 #include "gpu/mps/process.h"
 
 #define GUARD_MS    40000
 #define PATIENCE_MS 1500
+
+#include "../unit/run_until.h"
 
 static const char *program;
 static int driver; /* its major version */
@@ -49,20 +35,18 @@ static void on_ready(void *user, uint64_t job, int status, const struct error *e
 
 static void open_world(struct world *world, const char *server)
 {
-    CLEANUP(free_ptr) char *path = NULL;
-    CLEANUP(free_ptr) char *search = NULL;
     FILE *file;
 
     *world = (struct world){.directory = "/tmp/carma-mps-real.XXXXXX"};
     assert_non_null(mkdtemp(world->directory));
     chmod(world->directory, 0755);
-    path = xasprintf("%s/nvidia-cuda-mps-server", world->directory);
+    CLEANUP(free_ptr) char *path = xasprintf("%s/nvidia-cuda-mps-server", world->directory);
     file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "#!/bin/sh\n%s\n", server);
     assert_int_equal(fclose(file), 0);
     chmod(path, 0755);
-    search = xasprintf("%s:/usr/bin:/bin", world->directory);
+    CLEANUP(free_ptr) char *search = xasprintf("%s:/usr/bin:/bin", world->directory);
     setenv("PATH", search, 1);
     uv_loop_init(&world->loop);
 }
@@ -83,34 +67,7 @@ static void open_domain(struct world *world)
         fail_msg("%s", err.text);
 }
 
-static void on_guard(uv_timer_t *timer)
-{
-    struct world *world = timer->data;
-
-    world->late = true;
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    (void)timer;
-}
-
-#define run_until(world, condition)                                                                                    \
-    do {                                                                                                               \
-        uv_timer_t guard, tick;                                                                                        \
-        uv_timer_init(&(world)->loop, &guard);                                                                         \
-        guard.data = (world);                                                                                          \
-        uv_timer_start(&guard, on_guard, GUARD_MS, 0);                                                                 \
-        uv_timer_init(&(world)->loop, &tick);                                                                          \
-        uv_timer_start(&tick, on_tick, 20, 20);                                                                        \
-        while (!(condition) && !(world)->late)                                                                         \
-            uv_run(&(world)->loop, UV_RUN_ONCE);                                                                       \
-        uv_close((uv_handle_t *)&guard, NULL);                                                                         \
-        uv_close((uv_handle_t *)&tick, NULL);                                                                          \
-        uv_run(&(world)->loop, UV_RUN_NOWAIT);                                                                         \
-        if ((world)->late)                                                                                             \
-            fail_msg("never: %s; said: %s", #condition, (world)->error);                                               \
-    } while (0)
+#define run_until(world, condition) run_until_or(world, condition, (world)->error)
 
 static bool lives(pid_t pid)
 {
@@ -140,18 +97,16 @@ static void close_world(struct world *world)
     file_remove_tree(world->directory);
 }
 
-/* Without a GPU the server ends at once: the start fails with that, and the daemon is gone before anybody frees the
- * domain. */
+/* Without a GPU the server ends at once: the start fails with that, and the daemon is gone before the domain. */
 static void test_no_gpu(void **state)
 {
     CLEANUP(close_world) struct world world;
-    pid_t daemon;
 
     open_world(&world, "exit 1");
     open_domain(&world);
     mps_domain_join(world.domain, 1, geteuid(), on_ready, &world);
     run_until(&world, mps_domain_daemon(world.domain));
-    daemon = mps_domain_daemon(world.domain);
+    pid_t daemon = mps_domain_daemon(world.domain);
     run_until(&world, world.answered);
     assert_int_equal(world.status, -ETIMEDOUT);
     if (!strstr(world.error, "does not come up: its server ends as soon as it is started: see "))
@@ -164,16 +119,15 @@ static void test_no_gpu(void **state)
 static void test_adopted(void **state)
 {
     CLEANUP(close_world) struct world world;
-    CLEANUP(free_ptr) char *command = NULL;
     struct mps_process found = {0};
     CLEANUP(free_ptr) char *pipe = NULL;
-    pid_t server;
 
     open_world(&world, "echo $$ >\"${0%/*}/server\"; trap '' TERM; while :; do sleep 0.1; done");
     pipe = xasprintf("%s/domain/pipe", world.directory);
     open_domain(&world);
     run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
-    command = xasprintf("CUDA_MPS_PIPE_DIRECTORY=%s CUDA_MPS_LOG_DIRECTORY=%s %s -d", pipe, pipe, program);
+    CLEANUP(free_ptr)
+    char *command = xasprintf("CUDA_MPS_PIPE_DIRECTORY=%s CUDA_MPS_LOG_DIRECTORY=%s %s -d", pipe, pipe, program);
     assert_int_equal(system(command), 0);
     assert_true(mps_process_find(pipe, &found) > 0);
     mps_domain_join(world.domain, 1, geteuid(), on_ready, &world);
@@ -181,7 +135,7 @@ static void test_adopted(void **state)
     assert_int_equal(world.status, driver < 550 ? 0 : -ETIMEDOUT); /* these tell that it never becomes ACTIVE */
     if (driver < 550)
         assert_int_equal(mps_domain_daemon(world.domain), found.pid);
-    server = server_pid(&world);
+    pid_t server = server_pid(&world);
     assert_true(server > 0);
     mps_domain_leave(world.domain, 1);
     run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);

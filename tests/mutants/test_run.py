@@ -191,5 +191,4 @@ def main():
         check_check(tree, listed_text)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -4,7 +4,6 @@
 #include "promises.h"
 #include "core/need/fence.h"
 #include "core/guess/kin.h"
-#include "core/ledger.h"
 
 /* The rules of src/core/share/sharing.h, from the world's knowledge of residents. */
 static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)
@@ -122,8 +121,7 @@ static void check_fence(const struct world *world, uint64_t id, const struct rec
         fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below its promise", id, placed->fence_bytes);
 }
 
-/* A job of unknown need may use unreserved memory and its guessed request. Without a fence it joins others
- * only where nearly every job would fit. */
+/* A job of unknown need may use unreserved memory. Unfenced, it joins only where nearly every job would fit. */
 static void check_guess(const struct world *world, uint64_t id, const struct record_placed *placed)
 {
     const struct core_config *config = core_configuration(world->core);

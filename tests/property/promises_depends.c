@@ -42,7 +42,6 @@ void depend(struct world *world, uint64_t id)
     struct record_depends *depends = &input.depends;
     struct world_job *job = &world->jobs[id];
     const struct job *known = core_find_job(world->core, id);
-    bool good;
 
     depends->kind = (uint32_t)random_range(r, 0, DEPENDS_KINDS - 1);
     depends->on = depends->kind == DEPENDS_TIME ? 0 : (uint64_t)random_range(r, 1, (int64_t)id);
@@ -50,8 +49,9 @@ void depend(struct world *world, uint64_t id)
         depends->delay_ns = world->now_ns + random_range(r, -1, 100) * NS_PER_SEC;
     if (depends->kind == DEPENDS_START)
         depends->delay_ns = random_range(r, 0, 60) * NS_PER_SEC;
-    good = known && (known->state == JOB_QUEUED || known->state == JOB_HELD) && !job->wants.external &&
-           job->runs == 0 && (depends->kind == DEPENDS_TIME || (depends->on < id && !world->jobs[depends->on].ended));
+    bool good = known && (known->state == JOB_QUEUED || known->state == JOB_HELD) && !job->wants.external &&
+                job->runs == 0 &&
+                (depends->kind == DEPENDS_TIME || (depends->on < id && !world->jobs[depends->on].ended));
     if (job->depends_count == DEPENDS_MOST)
         return;
     /* carmad asks itself whether the other has started already */

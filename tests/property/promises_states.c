@@ -4,32 +4,12 @@
 #include "promises.h"
 #include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
-#include "core/ledger.h"
 #include "core/need/need.h"
 #include "core/waiting/order.h"
-#include "core/policy/policy.h"
 #include "core/qualify.h"
 #include "core/quantum.h"
 #include "core/share/slowdown.h"
-#include "core/user.h"
 #include "core/waiting/backfill.h"
-
-/* No larger than a GPU of the job's, and no less than its observed memory, as far as a GPU has that. */
-static void check_reservation(const struct world *world, const struct job *job)
-{
-    int64_t least = INT64_MAX, peak = 0;
-
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        int64_t total = core_gpu(world->core, job->placements[i].gpu)->total_bytes;
-        least = total < least ? total : least;
-        peak = job->placements[i].observed_bytes > peak ? job->placements[i].observed_bytes : peak;
-    }
-    peak = peak < least ? peak : least;
-    if (job->placement_count && job->reserved_bytes >= 0 &&
-        (job->reserved_bytes > least || job->reserved_bytes <= peak - QUANTUM_MEMORY_BYTES))
-        fail(world, "job %" PRIu64 " has %" PRId64 " reserved, and is observed to use %" PRId64, job->id,
-             job->reserved_bytes, peak);
-}
 
 static void check_gpus(const struct world *world)
 {
@@ -95,7 +75,6 @@ static void check_jobs(struct world *world)
         const struct job *job = core_find_job(world->core, id);
         struct reason reason = core_reason(world->core, id, world->now_ns);
         char text[REASON_TEXT];
-        bool waits;
         if (!expected->submitted)
             continue;
         if ((job == NULL) != expected->ended)
@@ -103,7 +82,7 @@ static void check_jobs(struct world *world)
         if (!job)
             continue;
         unfinished++;
-        waits = job->state == JOB_QUEUED || job->state == JOB_HELD;
+        bool waits = job->state == JOB_QUEUED || job->state == JOB_HELD;
         waiting += job->state == JOB_QUEUED;
         if (waits == expected->running)
             fail(world, "job %" PRIu64 " is %s but the world says otherwise", id, job_state_name(job->state));
@@ -121,7 +100,18 @@ static void check_jobs(struct world *world)
             check_limited(world, job, reason.code);
         if (strlen(reason_format(&reason, world->now_ns, text)) == 0)
             fail(world, "job %" PRIu64 " has a reason without a sentence", id);
-        check_reservation(world, job);
+        /* No larger than a GPU of the job's, and no less than its observed memory, as far as a GPU has that. */
+        int64_t least = INT64_MAX, peak = 0;
+        for (uint32_t i = 0; i < job->placement_count; i++) {
+            int64_t total = core_gpu(world->core, job->placements[i].gpu)->total_bytes;
+            least = total < least ? total : least;
+            peak = job->placements[i].observed_bytes > peak ? job->placements[i].observed_bytes : peak;
+        }
+        peak = peak < least ? peak : least;
+        if (job->placement_count && job->reserved_bytes >= 0 &&
+            (job->reserved_bytes > least || job->reserved_bytes <= peak - QUANTUM_MEMORY_BYTES))
+            fail(world, "job %" PRIu64 " has %" PRId64 " reserved, and is observed to use %" PRId64, job->id,
+                 job->reserved_bytes, peak);
         if (job->state == JOB_CRASHED)
             fail(world, "job %" PRIu64 " was left without a verdict", id);
         if (job->state == JOB_STOPPING && !job->signalled && job->signal_retry_ns <= world->now_ns)
@@ -180,8 +170,7 @@ static void check_slowdowns(const struct world *world)
     }
 }
 
-/* The conditions of the promise to the head: a GPU that is there and measured, and has no unmanaged memory. Its jobs
- * hold no more than their reservations. */
+/* The promise to the head needs a GPU that is measured, has no unmanaged memory, and jobs within their reservations. */
 static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {

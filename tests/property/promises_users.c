@@ -77,8 +77,7 @@ void check_limited(const struct world *world, const struct job *job, uint32_t co
              job->id, reason_name(code), has.running - 1, has.gpus - job->wants->gpus, has.memory_bytes);
 }
 
-/* How many of the user's jobs were put before the queue in the hour to which this one belongs. A new hour begins with
- * the first after the last is over. */
+/* How many of the user's jobs were put before the queue in this one's hour. The first after an hour begins another. */
 void count_retry(struct world *world, uint32_t uid, int64_t at_ns)
 {
     struct world_user *user = &world->users[uid - 1000];

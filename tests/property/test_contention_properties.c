@@ -82,8 +82,7 @@ TEST(rates_are_shares)
     }
 }
 
-/* Servers and processes in any mixture have no more turns than there is time, and processes get no more done than under
- * MPS. */
+/* Servers and processes mixed have no more turns than there is time, and processes get no more done than under MPS. */
 TEST(turns_are_shares)
 {
     struct random random = {3};

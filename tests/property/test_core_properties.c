@@ -22,12 +22,9 @@
  *
  * The seed of a failing run is printed. Give it as an argument to repeat that run alone, and a number as the second to
  * try that many from there on. */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "core/waiting/eligible.h"
 #include "core/snapshot.h"
 #include "promises.h"
@@ -46,11 +43,10 @@ static void apply_all(struct core *core, const struct record_list *log, size_t f
 static void check_replay(const struct world *world)
 {
     CLEANUP(free_ptr) char *decided = core_dump(world->core);
-    CLEANUP(free_ptr) char *applied = NULL;
     struct core *other = core_new();
 
     apply_all(other, &world->log, 0, world->log.count);
-    applied = core_dump(other);
+    CLEANUP(free_ptr) char *applied = core_dump(other);
     if (strcmp(decided, applied) != 0) {
         fprintf(stderr, "applied:\n%s", applied);
         fail(world, "applying the records gives another state than deciding them");
@@ -88,7 +84,6 @@ static void step(struct world *world)
 static void restore(struct world *world)
 {
     CLEANUP(free_ptr) char *before = core_dump(world->core);
-    CLEANUP(free_ptr) char *after = NULL;
     struct record_list snapshot = {0};
     struct error err;
 
@@ -99,7 +94,7 @@ static void restore(struct world *world)
     record_list_release(&snapshot);
     if (core_check(world->core, &err) != 0)
         fail(world, "a snapshot is refused: %s", err.text);
-    after = core_dump(world->core);
+    CLEANUP(free_ptr) char *after = core_dump(world->core);
     if (strcmp(before, after) != 0) {
         fprintf(stderr, "before:\n%s", before);
         fail(world, "a snapshot gives another state than it was made of");

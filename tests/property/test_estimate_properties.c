@@ -95,17 +95,14 @@ static bool grow(struct slow *slow, int64_t bytes, bool must)
 /* Its address; -1: no room, and it need not be. */
 static int64_t slow_take(struct slow *slow, int64_t bytes, bool must)
 {
-    int64_t rest;
-    size_t at;
-
     bytes = (bytes + 511) / 512 * 512;
-    at = best_piece(slow, bytes, bytes <= MIB);
+    size_t at = best_piece(slow, bytes, bytes <= MIB);
     if (at == slow->count) {
         if (!grow(slow, bytes, must))
             return -1;
         at = slow->count - 1;
     }
-    rest = slow->pieces[at].bytes - bytes;
+    int64_t rest = slow->pieces[at].bytes - bytes;
     if (rest >= 512 && (bytes <= MIB || rest > MIB)) {
         struct piece piece = {slow->pieces[at].address + bytes, rest, slow->pieces[at].segment, false};
         slow->pieces[at].bytes = bytes;
@@ -206,7 +203,6 @@ static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns,
 {
     struct world *world = xcalloc(1, sizeof *world);
     int64_t peak = 0;
-    uint32_t leaves;
 
     world->random.state = seed;
     world->slow.limit_bytes = limit_bytes;
@@ -228,7 +224,7 @@ static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns,
     assert_int_equal(world->allocator.allocated_bytes, 0);
     assert_int_equal(world->allocator.segments, world->slow.count); /* all have merged: a block is a segment */
     assert_int_equal(world->allocator.idle_count, world->slow.count);
-    leaves = world->allocator.free[true].leaf_count;
+    uint32_t leaves = world->allocator.free[true].leaf_count;
     allocator_release(&world->allocator);
     free(world);
     return leaves;
@@ -464,7 +460,7 @@ TEST(larger_trainings_need_no_less)
         const struct transformer *model = &models[round % array_size(models)];
         struct training training;
         struct method method;
-        struct estimate before, after;
+        struct estimate after;
         int64_t *const grows[] = {&method.sequence, &training.batch_size, &method.rank};
         bool expandable = random_range(&random, 0, 3) == 0;
         training_default(&training);
@@ -475,7 +471,7 @@ TEST(larger_trainings_need_no_less)
         method.world = method.world ? method.world : 1;
         method.sequence = random_range(&random, 20, 900);
         training.batch_size = random_range(&random, 1, 12);
-        before = estimate_of(model, &training, &method, expandable);
+        struct estimate before = estimate_of(model, &training, &method, expandable);
         for (int step = 0; step < 5; step++, before = after) {
             int64_t *number = grows[random_range(&random, 0, 2)];
             *number += random_range(&random, 1, 1 + *number / 3);

@@ -247,15 +247,6 @@ static void check_measures(const struct history *history)
     expect(history, count == HASH_COUNT(history->honest->measures), 0, "the number of speeds");
 }
 
-static void check(const struct history *history)
-{
-    for (const struct user *user = core_users(history->honest); user; user = user->hh.next) {
-        check_guesses(history, user_find(history->all, user->uid), user);
-        check_workloads(history, user_find(history->all, user->uid), user);
-    }
-    check_measures(history);
-}
-
 static void check_forgotten(struct history *history)
 {
     for (uint32_t uid = FIRST_ID; uid < FIRST_ID + history->users; uid++)
@@ -305,7 +296,6 @@ static size_t run(uint64_t seed)
 {
     struct history *history = xcalloc(1, sizeof *history);
     struct random *r = &history->random;
-    size_t jobs;
 
     history->seed = r->state = seed;
     history->now_ns = STEP_NS;
@@ -323,11 +313,16 @@ static size_t run(uint64_t seed)
             sample_gpu(history, g);
         for (size_t i = 0; i < history->count; i++)
             report_speed(history, &history->running[i]);
-        if (step % 40 == 39)
-            check(history);
+        if (step % 40 == 39) {
+            for (const struct user *user = core_users(history->honest); user; user = user->hh.next) {
+                check_guesses(history, user_find(history->all, user->uid), user);
+                check_workloads(history, user_find(history->all, user->uid), user);
+            }
+            check_measures(history);
+        }
     }
     check_forgotten(history);
-    jobs = history->last_job;
+    size_t jobs = history->last_job;
     core_free(history->all);
     core_free(history->honest);
     free(history);

@@ -1,10 +1,6 @@
-#include "world.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/memory.h"
 #include "promises.h"
 
 void fail(const struct world *world, const char *format, ...)
@@ -52,8 +48,6 @@ void decide(struct world *world)
 struct world *world_new(uint64_t seed)
 {
     struct world *world = xcalloc(1, sizeof *world);
-    uint32_t gpus;
-    bool by_mps;
 
     world->seed = seed;
     world->random.state = seed;
@@ -62,8 +56,8 @@ struct world *world_new(uint64_t seed)
     world->next_job = 1;
     world->now_ns = NS_PER_SEC;
     reconfigure(world);
-    gpus = (uint32_t)random_range(&world->random, 1, 6);
-    by_mps = random_range(&world->random, 0, 3) == 0;
+    uint32_t gpus = (uint32_t)random_range(&world->random, 1, 6);
+    bool by_mps = random_range(&world->random, 0, 3) == 0;
     for (uint32_t g = 0; g < gpus; g++) {
         struct record input = {.type = RECORD_GPU_BACK};
         input.gpu = (struct record_gpu){.gpu = g, .total_bytes = random_range(&world->random, 1, 2) * 40 * GIB};

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/units.h"
 #include "core/core.h"

@@ -2,12 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "promises.h"
-#include "world.h"
 #include "core/gpus/closing.h"
-#include "core/ledger.h"
-#include "core/policy/policy.h"
 #include "core/verdict.h"
 
 static uint64_t any_job(struct world *world)
@@ -393,7 +389,6 @@ static void give_share(struct world *world)
 static void garbage(struct world *world)
 {
     CLEANUP(free_ptr) char *before = core_dump(world->core);
-    CLEANUP(free_ptr) char *after = NULL;
     struct record input = {0};
     struct error err;
 
@@ -411,7 +406,7 @@ static void garbage(struct world *world)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
-    after = core_dump(world->core);
+    CLEANUP(free_ptr) char *after = core_dump(world->core);
     if (strcmp(before, after) != 0)
         fail(world, "a refused record changed the state");
 }

@@ -367,5 +367,10 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
     def until_end(self, job):
         return self.until_state(job, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
+    def ended(self, job, state="COMPLETED"):
+        found = self.until_end(job)
+        assert found["JobState"] == state, f"job {job}: {found}: {self.output(job)}"
+        return found
+
     def node_states(self):
         return set(self.run(["sinfo", "-h", "-N", "-o", "%T"]).split())

@@ -125,5 +125,4 @@ def main():
         assert "No runaway jobs" in lab.run(["sacctmgr", "-i", "show", "runaway"]) + lab.errors
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

@@ -138,5 +138,4 @@ def main():
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

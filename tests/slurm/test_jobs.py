@@ -33,12 +33,6 @@ def said(lab, job):
     return [line.split(" ") for line in lab.output(job).splitlines() if not line.startswith("srun: ")]
 
 
-def ended(lab, job, state="COMPLETED"):
-    found = lab.until_end(job)
-    assert found["JobState"] == state, f"job {job}: {found}: {lab.output(job)}"
-    return found
-
-
 def all_leases(lab, job):
     return [lease for node in NODES for lease in lab.ask(node, "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"]]
 
@@ -48,7 +42,7 @@ def a_script_and_its_steps(lab):
     numbers = 'echo "=$SLURM_JOB_GPUS $SLURM_STEP_GPUS $SLURM_GPUS_ON_NODE"'
     job = lab.sbatch("--carma-mem=12G", wrap=f"{numbers}; srun sh -c '{numbers}'; {SAY}; srun sh -c '{SAY}'; srun {lab.train} --memory=10G --seconds=120; srun sh -c '{SAY}'")
     until(lambda: any(lease["peak_bytes"] >= 10 << 30 for lease in all_leases(lab, job)), "memory of the step's process")
-    found = ended(lab, job)
+    found = lab.ended(job)
     lines, (lease,) = said(lab, job), all_leases(lab, job)
     lines = [line for line in lines if line[0].startswith(job + ".")]
     assert len(lines) == 3 and len({gpus for _, _, gpus in lines}) == 1, lines
@@ -69,7 +63,7 @@ def steps_side_by_side(lab):
     meet = f"touch {lab.dir}/out/step.$SLURM_STEP_ID; until [ -e {lab.dir}/out/step.$1 ]; do sleep 0.05; done; {SAY}"
     job = lab.sbatch("-n2", f"--carma-summary={summary}", "--carma-batch-size=32",
                      wrap=f"rm {summary}; srun -n1 --exact sh -c '{meet}' - 1 & srun -n1 --exact sh -c '{meet}' - 0 & wait")
-    ended(lab, job)
+    lab.ended(job)
     assert len({gpus for _, _, gpus in said(lab, job)}) == 1 and len(said(lab, job)) == 2, lab.output(job)
 
 
@@ -108,10 +102,10 @@ def ranks_over_two_nodes(lab):
     # The rest of such a node has two GPUs, and no job comes to the others.
     others = [lab.sbatch("-w", leases[0]["node"], "--carma-mem=2G", wrap=SAY) for _ in range(3)]
     for other in others:
-        ended(lab, other)
+        lab.ended(other)
         assert said(lab, other)[0][2] not in leases[0]["gpus"], (said(lab, other), leases)
     lab.gate.touch()
-    ended(lab, job)
+    lab.ended(job)
 
 
 def srun_and_salloc(lab):
@@ -129,7 +123,7 @@ def a_job_that_is_cancelled(lab):
         job = lab.sbatch("--carma-mem=12G", wrap=script)
         until(lambda: any(steps <= set(lease["steps"]) for lease in all_leases(lab, job)), f"steps of {script}")
         lab.run(["scancel", job])
-        ended(lab, job, "CANCELLED")
+        lab.ended(job, "CANCELLED")
         live = {"RUNNING", "STOPPING"}
         return until(lambda: {lease["state"] for lease in all_leases(lab, job)} - live, "its lease's end")
 
@@ -151,7 +145,7 @@ def a_job_that_is_suspended(lab):
     lab.run(["scontrol", "resume", job])
     until(lambda: not lab.leases("n1")[0]["suspended"], "a lease that has resumed")
     gate.touch()
-    ended(lab, job)
+    lab.ended(job)
 
 
 def a_job_of_unknown_need(lab):
@@ -175,11 +169,11 @@ def a_job_of_unknown_need(lab):
         if restart == 0:
             lab.run(["scontrol", "requeue", job])
     lab.run(["scancel", job])
-    ended(lab, job, "CANCELLED")
+    lab.ended(job, "CANCELLED")
     assert "GPU-" in lab.run(["srun", "--carma-gpus=1", "sh", "-c", f"{SAY}; sleep 1"])
     job = lab.sbatch("--carma-gpus=1", "--no-requeue", wrap=SAY)
     assert re.search("gpumem:(40G|40960M)", lab.job(job)["TresPerNode"]), lab.job(job)
-    ended(lab, job)
+    lab.ended(job)
 
 
 def a_job_in_slurms_own_group(lab):
@@ -192,7 +186,7 @@ def a_job_in_slurms_own_group(lab):
     job = lab.sbatch("-w", "n1", "--carma-mem=12G",
                      wrap=f"grep ^0:: /proc/self/cgroup; {lab.train} --memory=10G --seconds=120; {opens(lab)}")
     until(lambda: any(lease["peak_bytes"] >= 10 << 30 for lease in all_leases(lab, job)), "memory of the job's process")
-    ended(lab, job)
+    lab.ended(job)
     where, *denied = lab.output(job).splitlines()
     assert where == f"0::{group}", lab.output(job)
     if has_filters(lab):
@@ -213,7 +207,7 @@ def scripts_for_slurms_own_gpus(lab):
             ("--gpus-per-task=1 -n2", 1, f"srun {see}"), ("--gpus-per-node=1 --cpus-per-gpu=2 --mem-per-gpu=100", 1, f"srun {see}"),
             ("--gpus-per-node=2 -N2", 2, f"srun {see}")]:
         job = lab.sbatch(*words.split(), wrap=wrap)
-        ended(lab, job)
+        lab.ended(job)
         leases, lines = all_leases(lab, job), said(lab, job)
         assert lines and all(len(line[2].split(",")) == gpus for line in lines), (words, lines, lab.output(job))
         for lease in leases:
@@ -245,7 +239,7 @@ def opens(lab):
 def a_job_that_asks_for_nothing(lab):
     """Without an option of carma's it has no lease, sees no GPU and can open none."""
     job = lab.sbatch("-w", "n1", wrap=f"unset CUDA_VISIBLE_DEVICES; {opens(lab)}; srun sh -c 'echo [$CUDA_VISIBLE_DEVICES]'")
-    ended(lab, job)
+    lab.ended(job)
     assert not all_leases(lab, job), all_leases(lab, job)
     *denied, seen = lab.output(job).splitlines()
     assert seen == "[]", lab.output(job)
@@ -267,7 +261,7 @@ def scripts_and_commands_that_are_tried(lab):
     for words, wrap in (([script, "train.py"], None), ([script], None), ([], f"{SAY} # train.py")):
         job = lab.sbatch("--carma-capture=auto", *words, wrap=wrap)
         assert f"gpumem:{math.ceil(by_hand / 2**20)}M" in lab.job(job)["TresPerNode"], lab.job(job)
-        ended(lab, job)
+        lab.ended(job)
     assert "GPU-" in lab.run(["srun", "--carma-capture=auto", "sh", "-c", SAY])
     commands = [json.loads(file.read_text())["command"] for file in sorted(fake.glob("request-*"), key=lambda f: f.stat().st_mtime)]
     assert len(commands) == 4 and commands[0][-2:] == ["/tmp/carma-capture-0/tried.sh", "train.py"] and commands[3] == ["sh", "-c", SAY], commands
@@ -289,5 +283,4 @@ def main():
         lab.walk(rows)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

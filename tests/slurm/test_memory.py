@@ -14,12 +14,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import contain  # noqa: E402
 
 
-def ended(lab, job, state="COMPLETED"):
-    found = lab.until_end(job)
-    assert found["JobState"] == state, f"job {job}: {found}: {lab.output(job)}"
-    return found
-
-
 def no_lease_and_no_process(lab):
     for node in NODES:
         until(lambda node=node: not lab.leases(node), f"no lease left on {node}")
@@ -46,7 +40,7 @@ def out_of_memory(lab):
     back = until(lambda: (found := lab.job(job)).get("Restarts") == "1" and found, "a requeue")
     gate.touch()
     lab.until_end(full)
-    found = ended(lab, job)
+    found = lab.ended(job)
     assert found["Comment"].startswith("carma:gpu_oom:5.0"), (back, found)
     asked = re.search(r"gpumem:(\d+)M", found["TresPerNode"])
     assert asked and 5 * 1024 < int(asked[1]) < 40 * 1024, found
@@ -59,7 +53,7 @@ def refusals(lab):
     """18 jobs of 25 GiB for 12 GPUs of 40; the refusals, counted where carmad says them."""
     jobs = [lab.sbatch("--carma-mem=25G", wrap=f"exec {lab.train} --memory=24G --seconds=180") for _ in range(18)]
     for job in jobs:
-        ended(lab, job)
+        lab.ended(job)
     no_lease_and_no_process(lab)
     return sum(lease["state"] == "EXPIRED" for job in jobs for node in NODES
                for lease in lab.ask(node, "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"])
@@ -80,7 +74,7 @@ def twenty_jobs_of_the_trace(lab):
         jobs.append(lab.sbatch(f"--carma-mem={mib}M", f"--carma-gpus={workload['gpus']}",
                                wrap=f"exec {lab.train} --workload={row['workload']}"))
     for job in jobs:
-        ended(lab, job)
+        lab.ended(job)
     no_lease_and_no_process(lab)
 
 
@@ -107,5 +101,4 @@ def compare(count, least, most):
     assert least <= count <= most, count
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

@@ -268,5 +268,4 @@ def main():
         assert not wrong, "\n" + "\n".join(wrong)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

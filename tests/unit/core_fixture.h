@@ -4,7 +4,6 @@
 
 #include "unit.h"
 
-#include "base/units.h"
 #include "core/core.h"
 #include "core/state.h"
 #include "core/snapshot.h"

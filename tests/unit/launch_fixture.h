@@ -226,12 +226,6 @@ static inline void run(struct fixture *f, const char *script, enum launch_phase 
     start_and_end(f, phase);
 }
 
-static inline void assert_has(const char *text, const char *what)
-{
-    if (!strstr(text, what))
-        fail_msg("no '%s' in: %s", what, text);
-}
-
 /* Runs the script, of which the end has this cause. */
 #define assert_ends(f, script, end)                                                                                    \
     do {                                                                                                               \

@@ -13,6 +13,8 @@
 
 #define GUARD_MS 20000
 
+#include "run_until.h"
+
 static const char *driver = "555.58.02"; /* which the node claims to have */
 
 /* Abilities of some drivers only. */
@@ -92,40 +94,7 @@ static inline void open_domain(struct world *world)
     fail_if(mps_domain_new(&world->options, &world->domain, &err) < 0, err);
 }
 
-static inline void on_guard(uv_timer_t *timer)
-{
-    struct world *world = timer->data;
-
-    world->late = true;
-}
-
-/* Runs the loop until `condition`, which the guard keeps from being never. */
-#define run_until(world, condition)                                                                                    \
-    do {                                                                                                               \
-        uv_timer_t guard, tick;                                                                                        \
-        start_guard(world, &guard, &tick);                                                                             \
-        while (!(condition) && !(world)->late)                                                                         \
-            uv_run(&(world)->loop, UV_RUN_ONCE);                                                                       \
-        uv_close((uv_handle_t *)&guard, NULL);                                                                         \
-        uv_close((uv_handle_t *)&tick, NULL);                                                                          \
-        uv_run(&(world)->loop, UV_RUN_NOWAIT);                                                                         \
-        if ((world)->late)                                                                                             \
-            fail_msg("never: %s; phases: %s; said: %s", #condition, (world)->phases, (world)->ready_error);            \
-    } while (0)
-
-static inline void on_tick(uv_timer_t *timer)
-{
-    (void)timer; /* a condition may be one of the world outside */
-}
-
-static inline void start_guard(struct world *world, uv_timer_t *guard, uv_timer_t *tick)
-{
-    uv_timer_init(&world->loop, guard);
-    guard->data = world;
-    uv_timer_start(guard, on_guard, GUARD_MS, 0);
-    uv_timer_init(&world->loop, tick);
-    uv_timer_start(tick, on_tick, 20, 20);
-}
+#define run_until(world, condition) run_until_or(world, condition, (world)->ready_error)
 
 static inline pid_t control_pid(const struct world *world)
 {

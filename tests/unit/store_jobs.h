@@ -2,7 +2,6 @@
 #ifndef CARMA_TESTS_STORE_JOBS_H
 #define CARMA_TESTS_STORE_JOBS_H
 
-#include "store/store.h"
 #include "store_fixture.h"
 
 #define MANY 200

@@ -64,8 +64,7 @@ static inline void assert_refused(const char *text, size_t length, const char *e
     assert_null(refused.layers.items);
     assert_int_equal(strncmp(err.text, "m.txt:", 6), 0);
     assert_null(strchr(err.text, '\n'));
-    if (!strstr(err.text, expected))
-        fail_msg("'%s' instead of '%s'", err.text, expected);
+    assert_has(err.text, expected);
 }
 
 /* The file's text with `from` replaced, which must be there once or more: its first occurrence. */

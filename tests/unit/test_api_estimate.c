@@ -43,26 +43,21 @@ static void fill(void)
     spec.summary_name = xstrdup("r18.txt");
 }
 
-static int setup(void **state)
+AROUND(setup)
 {
-    size_t length;
-
     answers_rc = 0;
     takes_captures = true;
     lower_bound = exceeds_gpu = false;
-    if (file_read(CARMA_DATA "/summaries/resnet18-32.txt", 1 << 20, &summary_text, &length, &trouble))
-        return -1;
+    summary_text = file_text(CARMA_DATA "/summaries/resnet18-32.txt");
     job_estimate_init(&made);
     fill();
-    return 0;
 }
 
-static int teardown(void **state)
+AROUND(teardown)
 {
     free(summary_text);
     job_spec_release(&spec);
     job_estimate_release(&made);
-    return 0;
 }
 
 #define ESTIMATE_TEST(name) TEST_BETWEEN(name, setup, teardown)
@@ -89,8 +84,6 @@ ESTIMATE_TEST(test_nothing_to_go_by)
 
 ESTIMATE_TEST(test_a_summary)
 {
-    CLEANUP(free_ptr) char *text = NULL;
-
     spec.batch_size = 48;
     spec.optimizer = xstrdup("sgd");
     spec.precision = xstrdup("amp");
@@ -105,7 +98,7 @@ ESTIMATE_TEST(test_a_summary)
     assert_string_equal(made.profile, "bench");
     assert_int_equal(made.warnings.count, 1);
     assert_string_equal(made.warnings.items[0], "a summary");
-    text = job_estimate_text(&made);
+    CLEANUP(free_ptr) char *text = job_estimate_text(&made);
     assert_string_equal(text, "estimated 5.0 GiB by parrot (confidence 0.93, at quantile 0.98) from r18.txt");
 
     free_ptr(&spec.optimizer);
@@ -175,9 +168,7 @@ ESTIMATE_TEST(test_a_lower_bound)
 /* A recording by carma.capture of a small network: Adam, fp32, batch 16, for any other too. */
 static void take_capture(void)
 {
-    size_t length;
-
-    assert_int_equal(file_read(CARMA_FAKES "/mlp.capture", 1 << 20, &spec.capture, &length, NULL), 0);
+    spec.capture = file_text(CARMA_FAKES "/mlp.capture");
     spec.capture_name = xstrdup("mlp.capture");
 }
 
@@ -275,18 +266,14 @@ ESTIMATE_TEST(test_json)
                                  .from = (char *)"a.txt",
                                  .profile = (char *)"p"};
     struct job_estimate again;
-    char *golden;
-    size_t length;
 
     spec_strings_add(&known.warnings, "one");
     spec_strings_add(&known.warnings, "two");
     json_t *json = job_estimate_to_json(&known);
     char *text = json_dumps(json, JSON_INDENT(2));
-    assert_int_equal(file_read(CARMA_GOLDEN "/spec-estimate.json", 1 << 20, &golden, &length, NULL), 0);
-    golden[length - 1] = '\0'; /* the file ends its last line */
-    assert_string_equal(text, golden);
+    CLEANUP(free_ptr) char *line = xasprintf("%s\n", text);
+    expect_file(CARMA_GOLDEN "/spec-estimate.json", line);
     free(text);
-    free(golden);
     fail_if(job_estimate_from_json(json, &again, &trouble), trouble);
     json_t *json_again = job_estimate_to_json(&again);
     assert_true(json_equal(json, json_again));

@@ -171,7 +171,6 @@ TEST(test_bad_positional)
 TEST(test_hostile_rad)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    CLEANUP(free_ptr) char *expected = NULL;
 
     refuse_bytes("conda activate tf\npy\0thon\n", 26, "j.rad:2: byte 0x00 at column 3: this is not a text file");
     refuse("\x7f"
@@ -182,7 +181,8 @@ TEST(test_hostile_rad)
         strbuf_puts(&text, "x\n");
     refuse(text.text, "j.rad:1: 'x': the first line of a job file without keys is `conda activate ENVIRONMENT`");
     strbuf_puts(&text, "x");
-    expected = xasprintf("j.rad: too large for a job file: %zu bytes, at most 65536", text.length);
+    CLEANUP(free_ptr)
+    char *expected = xasprintf("j.rad: too large for a job file: %zu bytes, at most 65536", text.length);
     refuse(text.text, expected);
 }
 
@@ -240,10 +240,9 @@ TEST(test_directives)
     refuse_script(text.text, "run.sh:513: more than 4096 words: shorten it");
 }
 
-static int release(void **state)
+AROUND(release)
 {
     job_spec_release(&spec);
-    return 0;
 }
 
 RUN_TESTS(NULL, release)

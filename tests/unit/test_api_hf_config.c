@@ -70,8 +70,7 @@ static void refuse(const char *text, const char *expected)
     struct error why;
 
     assert_int_equal(hf_config_read(&transformer, "c.json", text, strlen(text), &why), -EINVAL);
-    if (!strstr(why.text, expected))
-        fail_msg("not '%s': %s", expected, why.text);
+    assert_has(why.text, expected);
 }
 
 TEST(test_refused)
@@ -218,8 +217,7 @@ static void refuse_training(const char *method, int64_t batch_size, int64_t sequ
     begin(xstrdup("{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 2, \"n_head\": 4" WORDS(1000) "}"), method,
           batch_size, sequence_length);
     assert_int_equal(make(&(int64_t){PROGRAM_MAX_EVENTS}), rc);
-    if (!strstr(trouble.text, expected))
-        fail_msg("not '%s': %s", expected, trouble.text);
+    assert_has(trouble.text, expected);
 }
 
 /* Before the program is made they are known, to the last one. */
@@ -251,10 +249,9 @@ TEST(test_refused_training)
     refuse_training("zero4", 1, -1, -EINVAL, "training method 'zero4' (did you mean zero1?) is not known");
 }
 
-static int release(void **state)
+AROUND(release)
 {
     job_spec_release(&spec);
-    return 0;
 }
 
 RUN_TESTS(NULL, release)

@@ -110,26 +110,24 @@ TEST(test_attach)
                  lease_step_is_name("../x"));
 }
 
-TEST(test_end)
-{
-    static const struct {
-        const char *text;
-        bool good;
-    } rows[] = {
-        {"{\"exit_status\":0}", true},
-        {"{\"signal\":9,\"stopped\":true,\"output\":null}", true},
-        {"{}", false},
-        {"{\"exit_status\":1,\"signal\":9}", false},
-        {"{\"exit_status\":256}", false},
-        {"{\"signal\":0}", false},
-        {"{\"exit_status\":1,\"output\":\"12345678\"}", true},
-        {"{\"exit_status\":1,\"output\":\"123456789\"}", false},
-    };
+static const struct {
+    const char *text;
+    bool good;
+} end_rows[] = {
+    {"{\"exit_status\":0}", true},
+    {"{\"signal\":9,\"stopped\":true,\"output\":null}", true},
+    {"{}", false},
+    {"{\"exit_status\":1,\"signal\":9}", false},
+    {"{\"exit_status\":256}", false},
+    {"{\"signal\":0}", false},
+    {"{\"exit_status\":1,\"output\":\"12345678\"}", true},
+    {"{\"exit_status\":1,\"output\":\"123456789\"}", false},
+};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        CLEANUP(lease_end_release) struct lease_end end;
-        int code = lease_end_parse(rows[i].text, strlen(rows[i].text), 8, &end, NULL);
-        if ((code == 0) != rows[i].good)
-            fail_msg("%s: %d", rows[i].text, code);
-    }
+EACH_ROW(TEST, test_end, end_rows)
+{
+    CLEANUP(lease_end_release) struct lease_end end;
+    int code = lease_end_parse(row->text, strlen(row->text), 8, &end, NULL);
+    if ((code == 0) != row->good)
+        fail_msg("%s: %d", row->text, code);
 }

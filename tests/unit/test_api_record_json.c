@@ -145,13 +145,13 @@ TEST(test_records_of_version_0_2)
         CLEANUP(strbuf_release) struct strbuf again = {0};
         struct record record;
         const char *name;
-        json_t *before, *after, *value;
+        json_t *value;
 
         if (record_json_read(line, strlen(line), &record, &trouble))
             fail_msg("%s: %s", line, trouble.text);
         assert_int_equal(record_json_write(&record, &again, &trouble), 0);
-        before = json_loads(line, 0, NULL);
-        after = json_loads(again.text, 0, NULL);
+        json_t *before = json_loads(line, 0, NULL);
+        json_t *after = json_loads(again.text, 0, NULL);
         json_object_foreach (before, name, value)
             if (!record_member_is_gone(record.type, name) && !json_equal(value, json_object_get(after, name)))
                 fail_msg("%s: %s: %s", line, name, again.text);
@@ -180,7 +180,6 @@ TEST(test_members_that_came_later)
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *json = json_loads(line, 0, NULL);
         struct record record;
-        CLEANUP(free_ptr) char *earlier = NULL;
 
         for (size_t i = 0; i < record_field_count; i++)
             if (record_fields[i].later &&
@@ -188,7 +187,7 @@ TEST(test_members_that_came_later)
                 json_object_del(json, record_fields[i].name);
         if (strcmp(json_string_value(json_object_get(json, "type")), "reconfigured") == 0)
             gone += json_object_set_new(json, "mps_one_server", json_false()) == 0;
-        earlier = json_dumps(json, JSON_COMPACT);
+        CLEANUP(free_ptr) char *earlier = json_dumps(json, JSON_COMPACT);
         if (record_json_read(earlier, strlen(earlier), &record, &trouble))
             fail_msg("%s: %s", earlier, trouble.text);
         for (size_t i = 0; i < record_field_count; i++)
@@ -209,58 +208,56 @@ TEST(test_members_that_came_later)
 #define TEN_GPUS   "0,1,2,3,4,5,6,7,8,9"
 #define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"
 
-TEST(test_reading_is_strict)
+static const struct {
+    const char *text;
+    const char *says; /* NULL: accepted */
+} reading_is_strict[] = {
+    {PLACED("2", "[0,1]", "7", "true", ""), NULL},
+    {BACK("\"GPU-1\""), NULL},
+    {"", "not JSON"},
+    {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0} x", "not JSON"},
+    {"[]", "\"type\""},
+    {"{\"type\":7,\"at_ns\":5,\"job\":0}", "\"type\""},
+    {"{\"type\":\"none\",\"at_ns\":5,\"job\":0}", "\"none\" is not known"},
+    {"{\"type\":\"unknown\",\"at_ns\":5,\"job\":0}", "\"unknown\" is not known"},
+    {"{\"type\":\"timer\",\"job\":0}", "\"at_ns\" is missing"},
+    {"{\"type\":\"timer\",\"at_ns\":5}", "\"job\" is missing"},
+    {"{\"type\":\"timer\",\"at_ns\":5.0,\"job\":0}", "\"at_ns\" must be a whole number"},
+    {"{\"type\":\"timer\",\"at_ns\":9223372036854775808,\"job\":0}", "not JSON"},
+    {"{\"type\":\"timer\",\"at_ns\":5,\"job\":-1}", "\"job\" is -1"},
+    {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"gpu\":0}", "\"gpu\" is not a member"},
+    {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"job\":0}", "not JSON"},
+    {PLACED("2", "[0,1]", "7", "true", ",\"bytes\":1"), "\"bytes\" is not a member"},
+    {PLACED("2", "[0]", "7", "true", ""), "\"gpus\" has 1 elements"},
+    {PLACED("1", "[0,1]", "7", "true", ""), "\"gpus\" has 2 elements"},
+    {PLACED("65", "[" TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS ",0,1,2,3,4]", "7",
+            "true", ""),
+     "\"gpus\" has 65 elements"},
+    {PLACED("1", "[-1]", "7", "true", ""), "\"gpus\" is -1"},
+    {PLACED("1", "[4294967296]", "7", "true", ""), "\"gpus\" is 4294967296"},
+    {PLACED("1", "0", "7", "true", ""), "\"gpus\" must be an array"},
+    {PLACED("-1", "[]", "7", "true", ""), "\"count\" is -1"},
+    {PLACED("4294967296", "[]", "7", "true", ""), "\"count\" is 4294967296"},
+    {PLACED("0", "[]", "\"7\"", "true", ""), "\"claim_bytes\" must be a whole number"},
+    {PLACED("0", "[]", "7", "1", ""), "\"shared\" must be true or false"},
+    {BACK("null"), "\"uuid\" must be a text of at most 47 bytes"},
+    {BACK("\"123456789012345678901234567890123456789012345678\""), "\"uuid\" must be a text of at most 47 bytes"},
+    {BACK("\"a\\u0000b\""), "not JSON"},
+    {BACK("\"\xff\""), "not JSON"},
+};
+
+EACH_ROW(TEST, test_reading_is_strict, reading_is_strict)
 {
-    static const struct {
-        const char *text;
-        const char *says; /* NULL: accepted */
-    } cases[] = {
-        {PLACED("2", "[0,1]", "7", "true", ""), NULL},
-        {BACK("\"GPU-1\""), NULL},
-        {"", "not JSON"},
-        {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0} x", "not JSON"},
-        {"[]", "\"type\""},
-        {"{\"type\":7,\"at_ns\":5,\"job\":0}", "\"type\""},
-        {"{\"type\":\"none\",\"at_ns\":5,\"job\":0}", "\"none\" is not known"},
-        {"{\"type\":\"unknown\",\"at_ns\":5,\"job\":0}", "\"unknown\" is not known"},
-        {"{\"type\":\"timer\",\"job\":0}", "\"at_ns\" is missing"},
-        {"{\"type\":\"timer\",\"at_ns\":5}", "\"job\" is missing"},
-        {"{\"type\":\"timer\",\"at_ns\":5.0,\"job\":0}", "\"at_ns\" must be a whole number"},
-        {"{\"type\":\"timer\",\"at_ns\":9223372036854775808,\"job\":0}", "not JSON"},
-        {"{\"type\":\"timer\",\"at_ns\":5,\"job\":-1}", "\"job\" is -1"},
-        {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"gpu\":0}", "\"gpu\" is not a member"},
-        {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"job\":0}", "not JSON"},
-        {PLACED("2", "[0,1]", "7", "true", ",\"bytes\":1"), "\"bytes\" is not a member"},
-        {PLACED("2", "[0]", "7", "true", ""), "\"gpus\" has 1 elements"},
-        {PLACED("1", "[0,1]", "7", "true", ""), "\"gpus\" has 2 elements"},
-        {PLACED("65", "[" TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS ",0,1,2,3,4]", "7",
-                "true", ""),
-         "\"gpus\" has 65 elements"},
-        {PLACED("1", "[-1]", "7", "true", ""), "\"gpus\" is -1"},
-        {PLACED("1", "[4294967296]", "7", "true", ""), "\"gpus\" is 4294967296"},
-        {PLACED("1", "0", "7", "true", ""), "\"gpus\" must be an array"},
-        {PLACED("-1", "[]", "7", "true", ""), "\"count\" is -1"},
-        {PLACED("4294967296", "[]", "7", "true", ""), "\"count\" is 4294967296"},
-        {PLACED("0", "[]", "\"7\"", "true", ""), "\"claim_bytes\" must be a whole number"},
-        {PLACED("0", "[]", "7", "1", ""), "\"shared\" must be true or false"},
-        {BACK("null"), "\"uuid\" must be a text of at most 47 bytes"},
-        {BACK("\"123456789012345678901234567890123456789012345678\""), "\"uuid\" must be a text of at most 47 bytes"},
-        {BACK("\"a\\u0000b\""), "not JSON"},
-        {BACK("\"\xff\""), "not JSON"},
-    };
+    struct error err = {{0}};
+    struct record record;
+    int rc = record_json_read(row->text, strlen(row->text), &record, &err);
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct error err = {{0}};
-        struct record record;
-        int rc = record_json_read(cases[i].text, strlen(cases[i].text), &record, &err);
-
-        if (!cases[i].says) {
-            assert_int_equal(rc, 0);
-        } else {
-            assert_int_equal(rc, -EINVAL);
-            if (!strstr(err.text, cases[i].says))
-                fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].text, err.text, cases[i].says);
-        }
+    if (!row->says) {
+        assert_int_equal(rc, 0);
+    } else {
+        assert_int_equal(rc, -EINVAL);
+        if (!strstr(err.text, row->says))
+            fail_msg("%s: \"%s\" does not say \"%s\"", row->text, err.text, row->says);
     }
 }
 

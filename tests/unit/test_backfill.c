@@ -1,6 +1,5 @@
 /* Jobs behind a head that cannot be placed: backfill with a bounded delay of the head, and the GPUs reserved for it. */
 #include "placement_fixture.h"
-#include "core/ledger.h"
 
 /* Of no workload. */
 static uint64_t waits(struct fixture *f, uint32_t gpus, int64_t bytes)

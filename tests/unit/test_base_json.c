@@ -33,10 +33,9 @@ static void count_free(void *memory)
     free(memory);
 }
 
-static int count_from_here(void **state)
+AROUND(count_from_here)
 {
     json_set_alloc_funcs(count_allocation, count_free);
-    return 0;
 }
 
 static int read_text(const char *text, const struct json_bounds *bounds, struct error *err)
@@ -49,32 +48,30 @@ static int read_text(const char *text, const struct json_bounds *bounds, struct 
     return rc;
 }
 
-TEST(test_each_bound_is_met_and_passed)
-{
-    static const struct {
-        const char *text;
-        struct json_bounds most;
-        const char *refusal;
-    } rows[] = {
-        {"{\"a\": [1, true, \"b\"], \"c\": {}}", {8, 2, 9}, NULL},
-        {"{\"a\": [1, true, \"b\"], \"c\": {}}", {7, 2, 9}, "8 values and names are too many: at most 7"},
-        {"{\"a\": [1, true, \"b\"], \"c\": {}}", {8, 1, 9}, "nested 2 levels deep: at most 1"},
-        {"{\"a\": [1, true, \"b\"], \"c\": {}}", {8, 2, 8}, "texts of 9 bytes are too long: at most 8"},
-        {"[\"[[[[{{,,,,\"]", {2, 1, 12}, NULL}, /* within a text it is text */
-        {"[\"a\\\"[\"]", {2, 1, 6}, NULL},
-        {"[[],[],[]]", {4, 2, 0}, NULL}, /* side by side */
-        {"]]]][[", {9, 2, 0}, "not JSON in line 1"},
-        {"\"abc\\", {9, 9, 9}, "not JSON in line 1"},
-        {"{\"a\":1,\"a\":2}", {9, 9, 9}, "not JSON in line 1"},
-        {"", {9, 9, 9}, "not JSON in line 1"},
-    };
+static const struct {
+    const char *text;
+    struct json_bounds most;
+    const char *refusal;
+} each_bound_is_met_and_passed[] = {
+    {"{\"a\": [1, true, \"b\"], \"c\": {}}", {8, 2, 9}, NULL},
+    {"{\"a\": [1, true, \"b\"], \"c\": {}}", {7, 2, 9}, "8 values and names are too many: at most 7"},
+    {"{\"a\": [1, true, \"b\"], \"c\": {}}", {8, 1, 9}, "nested 2 levels deep: at most 1"},
+    {"{\"a\": [1, true, \"b\"], \"c\": {}}", {8, 2, 8}, "texts of 9 bytes are too long: at most 8"},
+    {"[\"[[[[{{,,,,\"]", {2, 1, 12}, NULL}, /* within a text it is text */
+    {"[\"a\\\"[\"]", {2, 1, 6}, NULL},
+    {"[[],[],[]]", {4, 2, 0}, NULL}, /* side by side */
+    {"]]]][[", {9, 2, 0}, "not JSON in line 1"},
+    {"\"abc\\", {9, 9, 9}, "not JSON in line 1"},
+    {"{\"a\":1,\"a\":2}", {9, 9, 9}, "not JSON in line 1"},
+    {"", {9, 9, 9}, "not JSON in line 1"},
+};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        struct error err = {{0}};
-        int rc = read_text(rows[i].text, &rows[i].most, &err);
-        if ((rc == 0) != !rows[i].refusal || (rc && strncmp(err.text, rows[i].refusal, strlen(rows[i].refusal)) != 0))
-            fail_msg("%s: %d, %s", rows[i].text, rc, err.text);
-    }
+EACH_ROW(TEST, test_each_bound_is_met_and_passed, each_bound_is_met_and_passed)
+{
+    struct error err = {{0}};
+    int rc = read_text(row->text, &row->most, &err);
+    if ((rc == 0) != !row->refusal || (rc && strncmp(err.text, row->refusal, strlen(row->refusal)) != 0))
+        fail_msg("%s: %d, %s", row->text, rc, err.text);
 }
 
 static uint32_t drawn(uint32_t *seed, uint32_t below)
@@ -134,14 +131,12 @@ TEST(test_taken_apart_it_is_the_same)
 
     for (int i = 0; i < 20000; i++) {
         CLEANUP(strbuf_release) struct strbuf text = {0};
-        CLEANUP(json_decrefp) json_t *whole = NULL;
-        CLEANUP(json_decrefp) json_t *apart = NULL;
         strbuf_puts(&text, "{\"jobs\":[");
         for (uint32_t k = drawn(&seed, 7); k > 0; k--)
             strbuf_puts(&text, words[drawn(&seed, array_size(words))]);
         strbuf_puts(&text, "]}");
-        whole = read_whole(text.text);
-        apart = read_apart(text.text);
+        CLEANUP(json_decrefp) json_t *whole = read_whole(text.text);
+        CLEANUP(json_decrefp) json_t *apart = read_apart(text.text);
         if (!whole != !apart || (whole && !json_equal(whole, apart)))
             fail_msg("%s: %s whole, %s apart", text.text, whole ? "taken" : "refused", apart ? "taken" : "refused");
         taken += whole != NULL;

@@ -3,21 +3,14 @@
 
 #include "base/service.h"
 
-static char folder[] = "/tmp/carma-service-XXXXXX";
 static char path[96];
 
-static int make_folder(void **state)
+static int set_up(void **state)
 {
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(path, sizeof path, "%s/notify", folder);
-    return 0;
-}
+    int rc = make_folder(state);
 
-static int remove_folder(void **state)
-{
-    unlink(path);
-    return rmdir(folder);
+    snprintf(path, sizeof path, "%s/notify", folder);
+    return rc;
 }
 
 static void offer(const char *name, const char *value)
@@ -88,23 +81,22 @@ TEST(what_is_offered_is_taken_and_not_passed_on)
 }
 
 /* A manager's child that started us without taking the variables away. */
-TEST(what_is_for_another_process_is_left)
-{
-    static const char *const pids[] = {"1", "", "0", "-1", "x", "99999999999999999999", NULL};
+static const char *const what_is_for_another_process_is_left_rows[] = {"1", "", "0", "-1", "x", "99999999999999999999",
+                                                                       NULL};
 
-    for (size_t i = 0; i < array_size(pids); i++) {
-        open_two();
-        offer_all("2", "30000000");
-        offer("LISTEN_PID", pids[i]);
-        offer("WATCHDOG_PID", pids[i] ? pids[i] : "1");
-        assert_int_equal(take(), 0);
-        assert_int_equal(service.sockets, 0);
-        assert_int_equal(service.watchdog_ns, 0);
-        assert_int_equal(fcntl(3, F_GETFD), 0);
-        close(3);
-        close(4);
-        assert_nothing_is_left();
-    }
+EACH_ROW(TEST, what_is_for_another_process_is_left, what_is_for_another_process_is_left_rows)
+{
+    open_two();
+    offer_all("2", "30000000");
+    offer("LISTEN_PID", *row);
+    offer("WATCHDOG_PID", *row ? *row : "1");
+    assert_int_equal(take(), 0);
+    assert_int_equal(service.sockets, 0);
+    assert_int_equal(service.watchdog_ns, 0);
+    assert_int_equal(fcntl(3, F_GETFD), 0);
+    close(3);
+    close(4);
+    assert_nothing_is_left();
 }
 
 TEST(what_makes_no_sense_is_refused)
@@ -137,19 +129,18 @@ TEST(what_makes_no_sense_is_refused)
 }
 
 /* A watchdog needs no pid; none that cannot be understood is obeyed. */
-TEST(the_watchdog_is_understood_or_left)
-{
-    static const struct {
-        const char *us;
-        int64_t ns;
-    } cases[] = {{"1", 1000}, {"0", 0}, {"-5", 0}, {"5s", 0}, {"9223372036854775807", 0}, {"", 0}};
+static const struct {
+    const char *us;
+    int64_t ns;
+} the_watchdog_is_understood_or_left_rows[] = {{"1", 1000}, {"0", 0}, {"-5", 0}, {"5s", 0}, {"9223372036854775807", 0},
+                                               {"", 0}};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        offer_all(NULL, cases[i].us);
-        offer("WATCHDOG_PID", NULL);
-        assert_int_equal(take(), 0);
-        assert_int_equal(service.watchdog_ns, cases[i].ns);
-    }
+EACH_ROW(TEST, the_watchdog_is_understood_or_left, the_watchdog_is_understood_or_left_rows)
+{
+    offer_all(NULL, row->us);
+    offer("WATCHDOG_PID", NULL);
+    assert_int_equal(take(), 0);
+    assert_int_equal(service.watchdog_ns, row->ns);
 }
 
 static int bind_manager(const char *name, size_t length)
@@ -227,4 +218,4 @@ TEST(an_address_that_is_none_is_refused)
     }
 }
 
-RUN_TESTS(make_folder, remove_folder)
+RUN_TESTS(set_up, remove_folder)

@@ -111,7 +111,6 @@ static int connect_to_end(const struct way *way, const struct sockaddr_storage *
 static void check_way(const struct way *way)
 {
     uid_t uid = getuid() == 0 ? UID : getuid(), found = 0;
-    CLEANUP(free_ptr) char *table = NULL;
     struct sockaddr_storage peer = {0}, own;
     socklen_t size = sizeof peer;
     int listener = listen_on(way->server, &own), client, server, known;
@@ -129,7 +128,7 @@ static void check_way(const struct way *way)
         assert_int_equal(tcp_peer_owner(&own, &peer, &found), 0);
         assert_int_equal(found, getuid());
     }
-    table = file_text(way->table);
+    CLEANUP(free_ptr) char *table = file_text(way->table);
     assert_int_equal(tcp_peer_look_up(table, &peer, &own, &found), 0);
     assert_int_equal(found, uid);
     assert_int_equal(tcp_peer_owner(&peer, &own, &found), 0);

@@ -62,8 +62,7 @@ TEST(huge_sizes_are_out_of_range)
     int64_t bytes = 77;
 
     assert_int_equal(parse_size("4194305T", &bytes, &trouble), -ERANGE);
-    assert_int_equal(parse_size("99999999999999999999B", &bytes, &trouble), -ERANGE);
-    assert_non_null(strstr(trouble.text, "99999999999999999999"));
+    assert_error(parse_size("99999999999999999999B", &bytes, &trouble), -ERANGE, "99999999999999999999");
     assert_int_equal(bytes, 77);
 }
 
@@ -121,8 +120,7 @@ TEST(integers_are_whole_and_in_range)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
         assert_int_equal(parse_integer(malformed[i], -5, 10, &value, &trouble), -EINVAL);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
-        assert_int_equal(parse_integer(outside[i], -5, 10, &value, &trouble), -ERANGE);
-        assert_non_null(strstr(trouble.text, outside[i]));
+        assert_error(parse_integer(outside[i], -5, 10, &value, &trouble), -ERANGE, outside[i]);
         assert_non_null(strstr(trouble.text, "-5 to 10"));
     }
     assert_int_equal(value, 77);

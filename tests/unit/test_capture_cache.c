@@ -1,35 +1,16 @@
 /* Captures that are kept: for which jobs, for how long, how many; and the marks of the files that they went by. */
 #include "unit.h"
 
-#include <sys/stat.h>
-#include <time.h>
-
 #include "api/spec.h"
-#include "base/file.h"
 #include "daemon/capture/cache.h"
 #include "daemon/capture/digests.h"
 
 #define DIGEST "9b140b47773e945cffa3cefff7340604cd822d20811158b78b44825f51fe76b9"
 
-static char directory[] = "/tmp/carma-kept-XXXXXX";
-
-static int make_directory(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    file_remove_tree(directory);
-    return 0;
-}
-
 static bool has(uid_t uid, uint64_t key)
 {
     struct cached_capture cached;
-    bool found = capture_cache_load(directory, uid, key, &cached);
+    bool found = capture_cache_load(folder, uid, key, &cached);
 
     capture_cache_release(&cached);
     return found;
@@ -44,7 +25,7 @@ static void store(uid_t uid, uint64_t key, const char *text, bool marked)
                                     .digests = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
     struct error err = {0};
 
-    fail_if(capture_cache_store(directory, uid, key, &cached, &err) != 0, err);
+    fail_if(capture_cache_store(folder, uid, key, &cached, &err) != 0, err);
 }
 
 TEST(test_is_the_users_own)
@@ -52,7 +33,7 @@ TEST(test_is_the_users_own)
     struct cached_capture cached;
 
     store(1, 2, "a capture\n", true);
-    assert_true(capture_cache_load(directory, 1, 2, &cached));
+    assert_true(capture_cache_load(folder, 1, 2, &cached));
     assert_int_equal(cached.job, 7);
     assert_string_equal(cached.text, "a capture\n");
     assert_string_equal(cached.said, "an automatic capture");
@@ -72,12 +53,10 @@ TEST(test_without_marks_is_not_kept)
 
 static void make_older(uid_t uid, uint64_t key, int64_t by_s)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("%s/captures/%u/%016lx", directory, uid, (unsigned long)key);
-    CLEANUP(free_ptr) char *text = NULL, *changed = NULL;
-    size_t length;
+    CLEANUP(free_ptr) char *path = xasprintf("%s/captures/%u/%016lx", folder, uid, (unsigned long)key);
+    CLEANUP(free_ptr) char *text = file_text(path), *changed = NULL;
     struct error err;
 
-    assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), 0);
     CLEANUP(free_ptr) char *line = xstrndup(text, (size_t)(strchr(text, '\n') - text));
     json_t *header = json_loads(line, 0, NULL);
     json_object_set_new(header, "made_s", json_integer(time(NULL) - by_s));
@@ -129,17 +108,17 @@ TEST(test_are_not_too_many)
 
 TEST(test_unused_ones_go)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("%s/captures/10", directory);
+    CLEANUP(free_ptr) char *path = xasprintf("%s/captures/10", folder);
     const struct timespec old[2] = {{.tv_sec = time(NULL) - CACHE_AGE_S - 60},
                                     {.tv_sec = time(NULL) - CACHE_AGE_S - 60}};
     struct stat st;
 
     store(10, 1, "a capture\n", true);
-    capture_cache_prune(directory);
+    capture_cache_prune(folder);
     assert_true(has(10, 1));
     CLEANUP(free_ptr) char *file = xasprintf("%s/0000000000000001", path);
     assert_int_equal(utimensat(-1, file, old, 0), 0);
-    capture_cache_prune(directory);
+    capture_cache_prune(folder);
     assert_int_not_equal(stat(path, &st), 0);
 }
 
@@ -246,4 +225,4 @@ TEST(test_read)
     json_decref(asked);
 }
 
-RUN_TESTS(make_directory, remove_directory)
+RUN_TESTS(make_folder, remove_folder)

@@ -5,19 +5,6 @@
 #include "cli/doctor/doctor.h"
 #include "gpu/driver_facts.h"
 
-/* GOLDEN=write makes it so. */
-static void expect_golden(const char *name, const char *text)
-{
-    CLEANUP(free_ptr) char *path = xasprintf(CARMA_GOLDEN "/%s", name);
-    CLEANUP(free_ptr) char *wanted = NULL;
-    const char *mode = getenv("GOLDEN");
-
-    if (mode && strcmp(mode, "write") == 0)
-        assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, NULL), 0);
-    wanted = file_text(path);
-    assert_string_equal(text, wanted);
-}
-
 static void fill(struct doctor *doctor)
 {
     doctor_init(doctor, NULL);
@@ -37,25 +24,24 @@ static void fill(struct doctor *doctor)
     doctor_find(doctor, "service", DOCTOR_SKIP, NULL, "systemd does not run here");
 }
 
-TEST(findings_fit_the_terminal)
-{
-    static const struct {
-        int width;
-        const char *golden;
-    } forms[] = {{80, "cli-doctor-80.txt"}, {120, "cli-doctor-120.txt"}};
+static const struct {
+    int width;
+    const char *golden;
+} findings_fit_the_terminal_rows[] = {{80, CARMA_GOLDEN "/cli-doctor-80.txt"},
+                                      {120, CARMA_GOLDEN "/cli-doctor-120.txt"}};
 
-    for (size_t i = 0; i < array_size(forms); i++) {
-        CLEANUP(strbuf_release) struct strbuf out = {0};
-        CLEANUP(doctor_release) struct doctor doctor;
-        fill(&doctor);
-        doctor_format(&doctor, forms[i].width, false, &out);
-        for (char *at = out.text, *end; *at; at = end + 1) {
-            end = strchr(at, '\n');
-            assert_true(end - at <= forms[i].width);
-            assert_true(end == at || end[-1] != ' ');
-        }
-        expect_golden(forms[i].golden, out.text);
+EACH_ROW(TEST, findings_fit_the_terminal, findings_fit_the_terminal_rows)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    CLEANUP(doctor_release) struct doctor doctor;
+    fill(&doctor);
+    doctor_format(&doctor, row->width, false, &out);
+    for (char *at = out.text, *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        assert_true(end - at <= row->width);
+        assert_true(end == at || end[-1] != ' ');
     }
+    expect_file(row->golden, out.text);
 }
 
 TEST(as_json)
@@ -66,7 +52,7 @@ TEST(as_json)
     json_t *all = doctor_json(&doctor);
     CLEANUP(free_ptr) char *text = json_dumps(all, JSON_INDENT(2));
     CLEANUP(free_ptr) char *lines = xasprintf("%s\n", text);
-    expect_golden("cli-doctor.json", lines);
+    expect_file(CARMA_GOLDEN "/cli-doctor.json", lines);
     assert_true(json_is_false(json_object_get(all, "ok")));
     json_decref(all);
 }

@@ -9,23 +9,18 @@
 
 #define SECOND INT64_C(1000000000)
 
-static void close_to(double value, double expected)
-{
-    assert_true(value > expected - 1e-9 && value < expected + 1e-9);
-}
-
 TEST(percentiles_interpolate)
 {
     double values[] = {40, 10, 30, 20};
 
-    close_to(stats_percentile(values, 4, 0), 10);
-    close_to(stats_percentile(values, 4, 50), 25);
-    close_to(stats_percentile(values, 4, 95), 38.5);
-    close_to(stats_percentile(values, 4, 100), 40);
-    close_to(stats_percentile(values, 1, 95), 10);
-    close_to(stats_percentile(values, 0, 95), 0);
-    close_to(stats_mean(values, 4), 25);
-    close_to(stats_mean(values, 0), 0);
+    assert_near(stats_percentile(values, 4, 0), 10, 1e-9);
+    assert_near(stats_percentile(values, 4, 50), 25, 1e-9);
+    assert_near(stats_percentile(values, 4, 95), 38.5, 1e-9);
+    assert_near(stats_percentile(values, 4, 100), 40, 1e-9);
+    assert_near(stats_percentile(values, 1, 95), 10, 1e-9);
+    assert_near(stats_percentile(values, 0, 95), 0, 1e-9);
+    assert_near(stats_mean(values, 4), 25, 1e-9);
+    assert_near(stats_mean(values, 0), 0, 1e-9);
 }
 
 static json_t *gpus(double seconds, double energy_mj, double byte_seconds, double activity_seconds)
@@ -42,9 +37,9 @@ static void add(struct usage *usage, json_t *answer)
 
 static void shows(const struct usage *usage, double joules, double memory_bytes, double sm_activity)
 {
-    close_to(usage_energy_joules(usage), joules);
-    close_to(usage_memory_mean_bytes(usage), memory_bytes);
-    close_to(usage_sm_activity_mean(usage), sm_activity);
+    assert_near(usage_energy_joules(usage), joules, 1e-9);
+    assert_near(usage_memory_mean_bytes(usage), memory_bytes, 1e-9);
+    assert_near(usage_sm_activity_mean(usage), sm_activity, 1e-9);
 }
 
 TEST(usage_is_a_difference)
@@ -81,7 +76,7 @@ static json_t *job(int uid, const char *state, int64_t submitted, int64_t first,
 
 static void expect(const json_t *report, const char *member, double value)
 {
-    close_to(answer_number(report, member, -12345), value);
+    assert_near(answer_number(report, member, -12345), value, 1e-9);
 }
 
 TEST(reports_follow_the_thesis)

@@ -74,26 +74,15 @@ static void expect_shown(struct top_model *model, const char *part)
     assert_non_null(strstr(text, part));
 }
 
-static void expect_golden(const char *name, const char *text)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", CARMA_GOLDEN, name);
-    CLEANUP(free_ptr) char *golden = NULL;
-
-    if (getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0)
-        assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, &trouble), 0);
-    golden = file_text(path);
-    assert_string_equal(text, golden);
-}
-
 TOP_TEST(screens_are_as_kept)
 {
     static const size_t sizes[][2] = {{80, 24}, {40, 10}, {200, 60}};
 
     for (size_t i = 0; i < array_size(sizes); i++) {
         CLEANUP(free_ptr) char *text = show(model, sizes[i][0], sizes[i][1]);
-        char name[64];
-        snprintf(name, sizeof name, "top-%zux%zu.txt", sizes[i][0], sizes[i][1]);
-        expect_golden(name, text);
+        char name[sizeof CARMA_GOLDEN + 64];
+        snprintf(name, sizeof name, CARMA_GOLDEN "/top-%zux%zu.txt", sizes[i][0], sizes[i][1]);
+        expect_file(name, text);
     }
 }
 
@@ -314,47 +303,45 @@ TOP_TEST(nothing_is_obeyed)
 
 /* ---- Layout ---- */
 
-TEST(rows_are_shared)
+static const struct {
+    size_t wants[3], focus, available, rows[3];
+} rows_are_shared_rows[] = {
+    {{9, 40, 40}, 1, 21, {9, 6, 6}},   {{9, 40, 40}, 1, 22, {9, 7, 6}}, {{9, 40, 40}, 2, 22, {9, 6, 7}},
+    {{65, 40, 40}, 0, 21, {10, 6, 5}}, {{65, 2, 2}, 0, 21, {17, 2, 2}}, {{5, 3, 40}, 0, 21, {5, 3, 13}},
+    {{5, 40, 2}, 0, 21, {5, 14, 2}},   {{5, 2, 2}, 0, 50, {5, 2, 2}},   {{5, 40, 40}, 1, 8, {4, 2, 2}},
+    {{5, 40, 40}, 0, 3, {2, 1, 0}},
+};
+
+EACH_ROW(TEST, rows_are_shared, rows_are_shared_rows)
 {
-    static const struct {
-        size_t wants[3], focus, available, rows[3];
-    } cases[] = {
-        {{9, 40, 40}, 1, 21, {9, 6, 6}},   {{9, 40, 40}, 1, 22, {9, 7, 6}}, {{9, 40, 40}, 2, 22, {9, 6, 7}},
-        {{65, 40, 40}, 0, 21, {10, 6, 5}}, {{65, 2, 2}, 0, 21, {17, 2, 2}}, {{5, 3, 40}, 0, 21, {5, 3, 13}},
-        {{5, 40, 2}, 0, 21, {5, 14, 2}},   {{5, 2, 2}, 0, 50, {5, 2, 2}},   {{5, 40, 40}, 1, 8, {4, 2, 2}},
-        {{5, 40, 40}, 0, 3, {2, 1, 0}},
-    };
     size_t rows[3];
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        top_share_rows(cases[i].wants, 3, cases[i].focus, cases[i].available, rows);
-        for (size_t k = 0; k < 3; k++)
-            assert_int_equal(rows[k], cases[i].rows[k]);
-    }
+    top_share_rows(row->wants, 3, row->focus, row->available, rows);
+    for (size_t k = 0; k < 3; k++)
+        assert_int_equal(rows[k], row->rows[k]);
 }
 
-TEST(columns_fit)
+static const struct {
+    size_t width, widths[4];
+} columns_fit_rows[] = {{19, {4, 4, 4, 4}},  {18, {4, 8, 0, 4}},    {14, {4, 4, 0, 4}}, {13, {4, 8, 0, 0}},
+                        {34, {4, 9, 14, 4}}, {100, {4, 14, 24, 4}}, {3, {4, 4, 0, 0}}};
+
+EACH_ROW(TEST, columns_fit, columns_fit_rows)
 {
     static const struct top_column columns[] = {
         {"A", false, 4, 4, 0}, {"B", false, 4, 14, 0}, {"C", false, 4, 24, 2}, {"D", false, 4, 4, 1}};
-    static const struct {
-        size_t width, widths[4];
-    } cases[] = {{19, {4, 4, 4, 4}},  {18, {4, 8, 0, 4}},    {14, {4, 4, 0, 4}}, {13, {4, 8, 0, 0}},
-                 {34, {4, 9, 14, 4}}, {100, {4, 14, 24, 4}}, {3, {4, 4, 0, 0}}};
     size_t widths[4];
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        top_fit(columns, 4, cases[i].width, widths);
-        size_t total = 0, shown = 0;
-        for (size_t k = 0; k < 4; k++) {
-            total += widths[k];
-            shown += widths[k] > 0;
-        }
-        if (cases[i].width >= 9)
-            assert_true(total + shown - 1 <= cases[i].width);
-        for (size_t k = 0; k < 4; k++)
-            assert_int_equal(widths[k], cases[i].widths[k]);
+    top_fit(columns, 4, row->width, widths);
+    size_t total = 0, shown = 0;
+    for (size_t k = 0; k < 4; k++) {
+        total += widths[k];
+        shown += widths[k] > 0;
     }
+    if (row->width >= 9)
+        assert_true(total + shown - 1 <= row->width);
+    for (size_t k = 0; k < 4; k++)
+        assert_int_equal(widths[k], row->widths[k]);
 }
 
 /* ---- Texts ---- */

@@ -2,8 +2,6 @@
 
 #include "core_fixture.h"
 #include "core/gpus/closing.h"
-#include "core/ledger.h"
-#include "core/state.h"
 
 static uint64_t of_user(struct fixture *f, char workload, char user)
 {
@@ -151,9 +149,8 @@ static void assert_closed_to(const struct fixture *f, uint32_t gpus, const char 
         fail_msg("%" PRIu32 " GPUs, %s: closed to '%s', not '%s'", gpus, what, found, expected);
 }
 
-/* m and n lie of each GPU, and a is broken: by one program that is tried everywhere, or by one on each GPU. Whatever
- * they say, half of the GPUs stay open to b. `closed`: to whom of m, n, a and b, GPU by GPU; `later`: once b has died
- * on the last. */
+/* m and n lie of each GPU, and a is broken: by one program tried everywhere, or by one on each GPU. Half of the GPUs
+ * stay open to b. `closed`: to whom of m, n, a and b, GPU by GPU; `later`: once b has died on the last. */
 CORE_TEST(test_half_of_the_gpus_stay_open)
 {
     static const struct {
@@ -186,26 +183,20 @@ CORE_TEST(test_half_of_the_gpus_stay_open)
     }
 }
 
-static void close_it(struct fixture *f)
+/* Who failed there is tried elsewhere; a snapshot has that the GPU is closed. */
+CORE_TEST(test_a_retry_goes_elsewhere)
 {
+    CLEANUP(record_list_release) struct record_list taken = {0};
+
+    keep_gpus(f, 2);
+    uint64_t job = dies(f, 'a', 'a', 5);
+    assert_string_equal(placed_on(f, job), "1");
     change(f, max_retries, 0);
     dies(f, 'b', 'a', 5);
     dies(f, 'c', 'a', 5);
     dies(f, 'd', 'a', 5);
     assert_int_not_equal(closing_until_ns(f->core->gpus[0], CLOSING_EVERYBODY), 0);
-}
-
-/* Who failed there is tried elsewhere; a snapshot has that the GPU is closed. */
-CORE_TEST(test_a_retry_goes_elsewhere)
-{
-    CLEANUP(record_list_release) struct record_list taken = {0};
-    CLEANUP(drop_core) struct core *core = NULL;
-
-    keep_gpus(f, 2);
-    uint64_t job = dies(f, 'a', 'a', 5);
-    assert_string_equal(placed_on(f, job), "1");
-    close_it(f);
-    core = restored(f, &taken);
+    CLEANUP(drop_core) struct core *core = restored(f, &taken);
     assert_memory_equal(&core->gpus[0]->closing, &f->core->gpus[0]->closing, sizeof core->gpus[0]->closing);
     job = of_user(f, 'a', 'e');
     assert_goes_to(f, job, "1");
@@ -262,12 +253,10 @@ CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
 /* Nor are others kept from it for a job to which it is closed. */
 CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
 {
-    uint64_t last, head;
-
     dies(f, 'm', 'a', 5);
     dies(f, 'm', 'b', 5);
-    last = begins(f, 'm', 'c');
-    head = of_user(f, 'd', 'm');
+    uint64_t last = begins(f, 'm', 'c');
+    uint64_t head = of_user(f, 'd', 'm');
     apply(f, (struct record){.type = RECORD_RESERVED, .job = head, .reserved = {.count = 1, .gpus = {0}}});
     apply(f, (struct record){
                  .type = RECORD_EXITED,
@@ -276,8 +265,7 @@ CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
     assert_int_equal(f->core->reserved_job, 0);
 }
 
-/* "d0": GPU 0 is drained, "r0": no more; "dn", "rn": the node; "l0": it is lost, "b0": back; "b4": a further GPU comes.
- */
+/* "d0": GPU 0 is drained, "r0": no more; "dn", "rn": the node; "l0": it is lost, "b0": back; "b4": one more comes. */
 static const struct {
     const char *steps, *open;
 } grounds[] = {

@@ -1,9 +1,7 @@
-/* What the core learns of workloads that run beside one another, and how that changes its verdicts
- * (core/learn/company.h). */
+/* What the core learns of workloads beside one another, and how its verdicts change by that (core/learn/company.h). */
 #include "placement_fixture.h"
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
-#include "core/ledger.h"
 #include "core/share/slowdown.h"
 #include "core/users.h"
 
@@ -100,8 +98,7 @@ static void meet(struct fixture *f, uint32_t share, int32_t a_permille, int32_t 
     ends(f, b);
 }
 
-/* So much slower they were together, so often, on a GPU that is shared so; then "b", which is returned, comes where "a"
- * runs. */
+/* So much slower they were together, so often, on a GPU shared so; then "b", which is returned, comes to "a". */
 static uint64_t meet_again(struct fixture *f, uint32_t share, int32_t bound, int32_t a_permille, int32_t b_permille,
                            int readings)
 {
@@ -145,53 +142,47 @@ TEST_BETWEEN(test_nobody_joins_a_job_that_is_slowed_beyond_its_bound, setup, tea
 }
 
 /* The youngest beside a job that has been slowed for ten minutes: once, if it takes that, and of the same user. */
-TEST_BETWEEN(test_who_is_moved_off, setup, teardown)
+static const struct {
+    int reports; /* beyond the bound */
+    bool requeue;
+    uint32_t uid;
+    bool moved;
+} who_is_moved_off[] = {{2, true, 0, true}, {1, true, 0, false}, {2, false, 0, false}, {2, true, 7, false}};
+
+CORE_EACH_ROW(test_who_is_moved_off, who_is_moved_off)
 {
-    static const struct {
-        int reports; /* beyond the bound */
-        bool requeue;
-        uint32_t uid;
-        bool moved;
-    } cases[] = {{2, true, 0, true}, {1, true, 0, false}, {2, false, 0, false}, {2, true, 7, false}};
+    struct record submitted = wants(1, GIB), placed = {.type = RECORD_PLACED};
+    uint64_t job;
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct fixture *f = *state;
-        struct record submitted = wants(1, GIB), placed = {.type = RECORD_PLACED};
-        uint64_t slowed, job, place;
-
-        setup_node(f, SHARE_MPS, 2000);
-        slowed = is_put(f, "a", SHARE_TIME_SLICE);
-        progresses(f, slowed, ALONE, 100); /* at least so fast it is alone */
-        submitted.submitted.uid = cases[i].uid;
-        submitted.submitted.requeue = cases[i].requeue;
-        submitted.submitted.signal = 10;
-        submitted.submitted.signal_before_ns = SECONDS(60);
-        submitted.submitted.time_limit_ns = SECONDS(360000);
-        placed.job = job = submit_record(f, submitted);
-        place = core_find_job(f->core, job)->place;
-        placed.placed =
-            (struct record_placed){.count = 1, .reserved_bytes = GIB, .share = SHARE_TIME_SLICE, .fence_bytes = -1};
-        for (int run = 0; run < 2; run++) {
-            const struct record *moved;
-            if (!runs(f, job))
-                apply(f, placed);
-            job_event(f, RECORD_STARTED, job);
-            later(f, 3600);
-            progresses(f, slowed, ALONE, 100);
-            for (int k = 0; k < cases[i].reports; k++)
-                progresses(f, slowed, ALONE / 4, 100);
-            moved = decided(f, RECORD_MOVED, job);
-            assert_int_equal(moved != NULL, cases[i].moved && run == 0);
-            if (!moved)
-                break;
-            assert_int_equal(moved->moved.slowed, slowed);
-            assert_int_equal(moved->moved.slowed_permille, 4000);
-            exits(f, job, EXIT_TIMEOUT, -1);
-            assert_non_null(decided(f, RECORD_REQUEUED, job));
-            assert_int_equal(core_find_job(f->core, job)->place, place); /* not behind all others */
-        }
-        teardown(state);
-        setup(state);
+    setup_node(f, SHARE_MPS, 2000);
+    uint64_t slowed = is_put(f, "a", SHARE_TIME_SLICE);
+    progresses(f, slowed, ALONE, 100); /* at least so fast it is alone */
+    submitted.submitted.uid = row->uid;
+    submitted.submitted.requeue = row->requeue;
+    submitted.submitted.signal = 10;
+    submitted.submitted.signal_before_ns = SECONDS(60);
+    submitted.submitted.time_limit_ns = SECONDS(360000);
+    placed.job = job = submit_record(f, submitted);
+    uint64_t place = core_find_job(f->core, job)->place;
+    placed.placed =
+        (struct record_placed){.count = 1, .reserved_bytes = GIB, .share = SHARE_TIME_SLICE, .fence_bytes = -1};
+    for (int run = 0; run < 2; run++) {
+        if (!runs(f, job))
+            apply(f, placed);
+        job_event(f, RECORD_STARTED, job);
+        later(f, 3600);
+        progresses(f, slowed, ALONE, 100);
+        for (int k = 0; k < row->reports; k++)
+            progresses(f, slowed, ALONE / 4, 100);
+        const struct record *moved = decided(f, RECORD_MOVED, job);
+        assert_int_equal(moved != NULL, row->moved && run == 0);
+        if (!moved)
+            break;
+        assert_int_equal(moved->moved.slowed, slowed);
+        assert_int_equal(moved->moved.slowed_permille, 4000);
+        exits(f, job, EXIT_TIMEOUT, -1);
+        assert_non_null(decided(f, RECORD_REQUEUED, job));
+        assert_int_equal(core_find_job(f->core, job)->place, place); /* not behind all others */
     }
 }
 
@@ -286,8 +277,7 @@ CORE_TEST(test_a_bad_pair_in_larger_company)
     assert_false(runs(f, starts(f, "b")));
 }
 
-/* What counts other steps, runs by another mode, has company that came a moment ago, or shares with two tells nothing
- * of the pair. */
+/* What counts other steps, runs by another mode, has had company for a moment or of two tells nothing of the pair. */
 CORE_TEST(test_what_tells_nothing)
 {
     struct record record = {.type = RECORD_PROGRESSED};
@@ -369,12 +359,11 @@ CORE_TEST(test_activity_is_not_exact)
 CORE_TEST(test_it_is_kept)
 {
     CLEANUP(record_list_release) struct record_list records = {0};
-    CLEANUP(free_ptr) char *now = NULL;
 
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 2);
     struct core *again = restored(f, &records);
-    now = core_dump(again);
+    CLEANUP(free_ptr) char *now = core_dump(again);
     assert_non_null(strstr(now, "uid=0 workload=b beside_uid=0 beside=a share=2 kind=0 value=4149377 unit=200"));
     for (size_t i = 0; i < records.count; i++) {
         struct record bad = records.items[i];

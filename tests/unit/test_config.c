@@ -4,38 +4,28 @@
 #include "config/config.h"
 #include "config/presets.h"
 
-static char directory[] = "/tmp/carma-config-XXXXXX";
-static char *path;
+static char path[64];
 
 static int set_up(void **state)
 {
-    if (!mkdtemp(directory))
-        return -1;
-    path = xasprintf("%s/carma.conf", directory);
-    return 0;
-}
+    int rc = make_folder(state);
 
-static int tear_down(void **state)
-{
-    unlink(path);
-    free(path);
-    return rmdir(directory);
+    snprintf(path, sizeof path, "%s/carma.conf", folder);
+    return rc;
 }
 
 /* Of each test, with the defaults at first. */
 static struct config config;
 
-static int begin(void **state)
+AROUND(begin)
 {
     config_init_default(&config);
     trouble = (struct error){{0}};
-    return 0;
 }
 
-static int end(void **state)
+AROUND(end)
 {
     config_release(&config);
-    return 0;
 }
 
 #define CONFIG_TEST(name) TEST_BETWEEN(name, begin, end)
@@ -334,8 +324,6 @@ CONFIG_TEST(test_machine_profile)
 
 CONFIG_TEST(test_directories)
 {
-    CLEANUP(free_ptr) char *file = NULL;
-
     unsetenv("CARMA_SOCKET");
     setenv("HOME", "/home/ada", 1);
     setenv("XDG_CONFIG_HOME", "/cfg", 1);
@@ -343,7 +331,7 @@ CONFIG_TEST(test_directories)
     setenv("XDG_STATE_HOME", "relative/is/ignored", 1);
     config_release(&config);
     config_init_default(&config);
-    file = config_default_path();
+    CLEANUP(free_ptr) char *file = config_default_path();
     if (geteuid() == 0) {
         assert_string_equal(config.socket, "/run/carma/carma.sock");
         assert_string_equal(config.state_directory, "/var/lib/carma");
@@ -428,11 +416,10 @@ CONFIG_TEST(test_printed_file)
 /* docs/formats/config.md has a row for every key, with the help's text. */
 CONFIG_TEST(test_page)
 {
-    char *help = NULL, *page, *line, *rest;
-    size_t length, page_length;
+    char *help = NULL, *page = file_text(CARMA_DOCS "/formats/config.md"), *line, *rest;
+    size_t length;
     FILE *out = open_memstream(&help, &length);
 
-    fail_if(file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &trouble), trouble);
     config_help(out);
     fclose(out);
     for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -532,4 +519,4 @@ TEST(test_keys_that_decide)
     assert_false(config_key_decides("nvml_library") || config_key_decides("none"));
 }
 
-RUN_TESTS(set_up, tear_down)
+RUN_TESTS(set_up, remove_folder)

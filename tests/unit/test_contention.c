@@ -13,11 +13,10 @@
 /* What all jobs of an activity have in common. */
 static struct contention_params common;
 
-static int without_spread(void **state)
+AROUND(without_spread)
 {
     common = contention_default;
     common.spread = 0;
-    return 0;
 }
 
 static const uint64_t processes[8] = {0}, one_server[8] = {5, 5, 5, 5, 5, 5, 5, 5};

@@ -1,7 +1,5 @@
-/* The core's rules one by one. Properties of every world are in tests/property; placement policies in
- * test_policies.c, carma's own in test_placement.c. */
+/* The core's rules one by one. Others: tests/property (of every world), test_policies.c, test_placement.c (carma's). */
 #include "core_fixture.h"
-#include "core/ledger.h"
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
 
@@ -396,56 +394,53 @@ CORE_TEST(test_every_record_field_is_in_its_union)
     }
 }
 
-/* However many wait for one job, or for one time: a record or a decision changes few of them. A core that is restored
- * meanwhile goes on likewise. */
-CORE_TEST(test_many_go_in_steps)
+/* However many wait for one job or time, a record or decision changes few of them; a restored core goes on so. */
+static const struct {
+    uint32_t event, kind;
+} many_go_in_steps[] = {{RECORD_CANCELLED, DEPENDS_OK},
+                        {RECORD_CANCELLED, DEPENDS_ANY},
+                        {RECORD_STARTED, DEPENDS_START},
+                        {RECORD_TIMER, DEPENDS_TIME}};
+
+CORE_EACH_ROW(test_many_go_in_steps, many_go_in_steps)
 {
-    static const struct {
-        uint32_t event, kind;
-    } cases[] = {{RECORD_CANCELLED, DEPENDS_OK},
-                 {RECORD_CANCELLED, DEPENDS_ANY},
-                 {RECORD_STARTED, DEPENDS_START},
-                 {RECORD_TIMER, DEPENDS_TIME}};
+    struct record placed = {.type = RECORD_PLACED, .job = submit(f, 1, GIB)};
+    uint64_t on = placed.job, first = f->last_job + 1;
+    size_t told = 0;
 
-    for (size_t c = 0; c < array_size(cases); c++) {
-        struct record placed = {.type = RECORD_PLACED, .job = submit(f, 1, GIB)};
-        uint64_t on = placed.job, first = f->last_job + 1;
-        size_t told = 0;
+    placed.placed = (struct record_placed){.count = 1, .reserved_bytes = GIB, .fence_bytes = -1};
+    if (row->event == RECORD_STARTED)
+        apply(f, placed);
+    for (size_t i = 0; i < 500; i++) {
+        struct record depends = {.type = RECORD_DEPENDS, .job = submit(f, 1, 30 * GIB)};
+        depends.depends = (struct record_depends){.on = on, .kind = row->kind};
+        if (row->kind == DEPENDS_TIME)
+            depends.depends = (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = f->now_ns + 1};
+        apply(f, depends);
+    }
+    assert_int_equal(core_users(f->core)->dependencies, row->kind == DEPENDS_TIME ? 0 : 500);
+    f->now_ns += row->event == RECORD_TIMER;
+    job_event(f, row->event, on);
+    for (size_t steps = 0; told < 500; steps++) {
+        struct record_list taken = {0}, decisions = {0};
+        CLEANUP(drop_core) struct core *other = restored(f, &taken);
+        size_t before = told;
 
-        placed.placed = (struct record_placed){.count = 1, .reserved_bytes = GIB, .fence_bytes = -1};
-        if (cases[c].event == RECORD_STARTED)
-            apply(f, placed);
-        for (size_t i = 0; i < 500; i++) {
-            struct record depends = {.type = RECORD_DEPENDS, .job = submit(f, 1, 30 * GIB)};
-            depends.depends = (struct record_depends){.on = on, .kind = cases[c].kind};
-            if (cases[c].kind == DEPENDS_TIME)
-                depends.depends = (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = f->now_ns + 1};
-            apply(f, depends);
+        assert_true(steps < 20);
+        decide(f);
+        core_decide(other, f->now_ns, &decisions);
+        assert_int_equal(decisions.count, f->decisions.count);
+        assert_true(f->decisions.count <= 65 + GPUS);
+        told = 0;
+        for (uint64_t id = first; id < first + 500; id++) {
+            const struct job *job = core_find_job(f->core, id);
+            told += !job || !job_is_kept(job);
         }
-        assert_int_equal(core_users(f->core)->dependencies, cases[c].kind == DEPENDS_TIME ? 0 : 500);
-        f->now_ns += cases[c].event == RECORD_TIMER;
-        job_event(f, cases[c].event, on);
-        for (size_t steps = 0; told < 500; steps++) {
-            struct record_list taken = {0}, decisions = {0};
-            CLEANUP(drop_core) struct core *other = restored(f, &taken);
-            size_t before = told;
-
-            assert_true(steps < 20);
-            decide(f);
-            core_decide(other, f->now_ns, &decisions);
-            assert_int_equal(decisions.count, f->decisions.count);
-            assert_true(f->decisions.count <= 65 + GPUS);
-            told = 0;
-            for (uint64_t id = first; id < first + 500; id++) {
-                const struct job *job = core_find_job(f->core, id);
-                told += !job || !job_is_kept(job);
-            }
-            assert_true(told - before <= 220);
-            if (told < 500)
-                assert_true(core_next_wake_ns(f->core, f->now_ns) <= f->now_ns + NS_PER_MS);
-            f->now_ns += NS_PER_MS;
-            record_list_release(&taken);
-            record_list_release(&decisions);
-        }
+        assert_true(told - before <= 220);
+        if (told < 500)
+            assert_true(core_next_wake_ns(f->core, f->now_ns) <= f->now_ns + NS_PER_MS);
+        f->now_ns += NS_PER_MS;
+        record_list_release(&taken);
+        record_list_release(&decisions);
     }
 }

@@ -1,7 +1,6 @@
 /* Leases: jobs of the core whose processes somebody else starts. */
 #include "core_fixture.h"
 
-#include "core/ledger.h"
 #include "core/learn/learn.h"
 #include "core/waiting/order.h"
 #include "core/share/slowdown.h"
@@ -95,18 +94,17 @@ CORE_TEST(test_returned)
     assert_int_equal(decided(f, RECORD_RETURNED, job)->returned.reserved_bytes, 5 * GIB);
 }
 
-TEST(test_ends_without_a_word)
+static const struct {
+    uint32_t cause, to;
+} ends_without_a_word[] = {{EXIT_ORPHAN, JOB_LOST}, {EXIT_EXPIRED, JOB_EXPIRED}};
+
+EACH_ROW(TEST, test_ends_without_a_word, ends_without_a_word)
 {
-    static const struct {
-        uint32_t cause, to;
-    } rows[] = {{EXIT_ORPHAN, JOB_LOST}, {EXIT_EXPIRED, JOB_EXPIRED}};
     struct record exited = {.type = RECORD_EXITED};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        exited.exited.cause = rows[i].cause;
-        assert_int_equal(job_state_after(JOB_RUNNING, &exited), rows[i].to);
-        assert_int_equal(job_state_after(JOB_STOPPING, &exited), JOB_CANCELLED);
-    }
+    exited.exited.cause = row->cause;
+    assert_int_equal(job_state_after(JOB_RUNNING, &exited), row->to);
+    assert_int_equal(job_state_after(JOB_STOPPING, &exited), JOB_CANCELLED);
 }
 
 /* It leaves the SMs to others, and keeps its memory. Its place, its time and its kind outlive a restart. */

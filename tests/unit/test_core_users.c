@@ -1,7 +1,6 @@
 /* A user's limits (src/core/user.h): a job over a limit waits with its numbers, and no job waits for it. */
 #include "core_fixture.h"
 #include "core/need/need.h"
-#include "core/user.h"
 
 #define ADA 1000
 #define BOB 1001
@@ -119,8 +118,7 @@ CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
     assert_starts(f, second);
 }
 
-/* Even where the job was observed to use little: its user could exceed the limit as soon as it uses its request. A
- * guess of carma's counts with its later correction. */
+/* Even where it was observed to use little: it may use its request at any time. A guess counts as corrected later. */
 CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
 {
     struct record guessed = wants(1, 30 * GIB);

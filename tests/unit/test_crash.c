@@ -126,28 +126,24 @@ CORE_EACH_ROW(test_a_message_is_believed_where_memory_bears_it_out, messages)
 }
 
 /* A full GPU speaks for a job that had memory there, beside others. */
-CORE_TEST(test_a_full_gpu_is_evidence_where_it_is_shared)
-{
-    static const struct {
-        int64_t seen, others, used;
-        bool full;
-    } rows[] = {
-        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 32, true},
-        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 32 - 1, false},
-        {0, 35 * GIB, TOTAL, false},
-        {39 * GIB, 0, TOTAL, false},
-        {4 * GIB, 35 * GIB, -1, false},
-    };
+static const struct {
+    int64_t seen, others, used;
+    bool full;
+} a_full_gpu_is_evidence_where_it_is_shared[] = {
+    {4 * GIB, 35 * GIB, TOTAL - TOTAL / 32, true},
+    {4 * GIB, 35 * GIB, TOTAL - TOTAL / 32 - 1, false},
+    {0, 35 * GIB, TOTAL, false},
+    {39 * GIB, 0, TOTAL, false},
+    {4 * GIB, 35 * GIB, -1, false},
+};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        uint64_t job = running(f, rows[i].seen, SECONDS(60));
-        const struct job *of = core_find_job(f->core, job);
-        struct record end = {.type = RECORD_EXITED, .exited = {.cause = EXIT_FAILED, .used_bytes = rows[i].used}};
-        sample(f, of->placements[0].gpu, rows[i].seen + rows[i].others, rows[i].others, 0);
-        assert_int_equal(crash_is_of_full_gpu(f->core, of, &end), rows[i].full);
-        exits(f, job, EXIT_COMPLETED, -1);
-        sample(f, 0, 0, 0, 0);
-    }
+CORE_EACH_ROW(test_a_full_gpu_is_evidence_where_it_is_shared, a_full_gpu_is_evidence_where_it_is_shared)
+{
+    uint64_t job = running(f, row->seen, SECONDS(60));
+    const struct job *of = core_find_job(f->core, job);
+    struct record end = {.type = RECORD_EXITED, .exited = {.cause = EXIT_FAILED, .used_bytes = row->used}};
+    sample(f, of->placements[0].gpu, row->seen + row->others, row->others, 0);
+    assert_int_equal(crash_is_of_full_gpu(f->core, of, &end), row->full);
 }
 
 CORE_TEST(test_who_is_not_believed_waits_in_turn_and_not_for_ever)
@@ -190,8 +186,7 @@ CORE_TEST(test_a_handle_needs_memory_to_speak_for_it)
     }
 }
 
-/* A job that crashed waits for more memory than any GPU has free now. Smaller jobs go meanwhile, and it starts as soon
- * as one GPU has it. */
+/* A crashed job waits for more memory than any GPU has free; smaller ones go meanwhile. It starts once one has it. */
 CORE_TEST(test_others_go_on_around_a_retrying_job)
 {
     uint64_t others[GPUS], crashed, small;
@@ -250,18 +245,16 @@ static uint32_t fails_gpu(struct fixture *f, uint64_t job, uint32_t gpu)
     return ends_as(f, job, (struct record_exited){EXIT_GPU_ERROR, 0, -1, 0, -1, gpu})->type;
 }
 
-CORE_TEST(test_who_fails_two_gpus_is_charged_with_them)
-{
-    static const char *const workloads[] = {"", "w"};
+static const char *const who_fails_two_gpus_is_charged_with_them[] = {"", "w"};
 
-    for (size_t i = 0; i < array_size(workloads); i++) {
-        uint64_t job = of_workload(f, workloads[i]);
-        assert_int_equal(fails_gpu(f, job, 1), RECORD_REQUEUED);
-        assert_int_equal(fails_gpu(f, job, 1), RECORD_REQUEUED); /* the same again */
-        assert_int_equal(fails_gpu(f, job, RECORD_NO_GPU), RECORD_REQUEUED);
-        assert_int_equal(fails_gpu(f, job, 2), RECORD_GAVE_UP);
-        assert_int_equal(job_state_after(JOB_CRASHED, &f->decisions.items[0]), JOB_FAILED);
-    }
+CORE_EACH_ROW(test_who_fails_two_gpus_is_charged_with_them, who_fails_two_gpus_is_charged_with_them)
+{
+    uint64_t job = of_workload(f, *row);
+    assert_int_equal(fails_gpu(f, job, 1), RECORD_REQUEUED);
+    assert_int_equal(fails_gpu(f, job, 1), RECORD_REQUEUED); /* the same again */
+    assert_int_equal(fails_gpu(f, job, RECORD_NO_GPU), RECORD_REQUEUED);
+    assert_int_equal(fails_gpu(f, job, 2), RECORD_GAVE_UP);
+    assert_int_equal(job_state_after(JOB_CRASHED, &f->decisions.items[0]), JOB_FAILED);
 }
 
 CORE_TEST(test_gpus_that_fail_together_charge_nobody)
@@ -289,14 +282,12 @@ CORE_TEST(test_faults_and_want_of_memory_are_counted_apart)
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
 }
 
-CORE_TEST(test_what_was_its_own_is_not_tried_again)
-{
-    static const uint32_t causes[] = {EXIT_FAILED, EXIT_SIGNALLED, EXIT_HOST_OOM};
+static const uint32_t what_was_its_own_is_not_tried_again[] = {EXIT_FAILED, EXIT_SIGNALLED, EXIT_HOST_OOM};
 
-    for (size_t i = 0; i < array_size(causes); i++) {
-        assert_null(ends(f, running(f, 4 * GIB, SECONDS(5)), causes[i], -1, 39 * GIB));
-        assert_int_equal(core_job_count(f->core), 0);
-    }
+CORE_EACH_ROW(test_what_was_its_own_is_not_tried_again, what_was_its_own_is_not_tried_again)
+{
+    assert_null(ends(f, running(f, 4 * GIB, SECONDS(5)), *row, -1, 39 * GIB));
+    assert_int_equal(core_job_count(f->core), 0);
 }
 
 static uint64_t running_with_requeue(struct fixture *f, bool requeue)
@@ -354,8 +345,7 @@ static uint64_t next_after(struct fixture *f, uint64_t job, uint32_t cause)
     return 0;
 }
 
-/* A job at its time limit waits until all others that waited by then, held ones too, have had theirs; later ones are
- * behind it. Where nobody waits it goes on at once. */
+/* A job at its time limit goes on after all who waited by then, held ones too; where nobody waits, at once. */
 CORE_TEST(test_a_time_slot_ends_at_the_end_of_the_queue)
 {
     uint64_t first = submit_whole(f, false), second = submit_whole(f, false), held = submit_whole(f, true), last;

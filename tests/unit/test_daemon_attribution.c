@@ -46,7 +46,7 @@ static struct gpu_reading reading;
 static struct attributor *attributor;
 static struct attribution result;
 
-static int setup(void **state)
+AROUND(setup)
 {
     for (size_t i = 0; i < array_size(children); i++)
         children[i] = wait_for_ever();
@@ -54,15 +54,13 @@ static int setup(void **state)
     asked = 0;
     reading = (struct gpu_reading){.used_bytes = 20 * GIB};
     attributor = attributor_new(owner_of, "user");
-    return 0;
 }
 
-static int teardown(void **state)
+AROUND(teardown)
 {
     for (size_t i = 0; i < array_size(children); i++)
         end(children[i]);
     attributor_free(attributor);
-    return 0;
 }
 
 static struct job jobs[] = {{.id = 1}, {.id = 2}};
@@ -95,8 +93,7 @@ static void assert_why(const struct gpu *gpu, const char *what)
 {
     judge(gpu);
     assert_true(result.unmanaged_bytes == -1);
-    if (!strstr(result.why, what))
-        fail_msg("no '%s' in: %s", what, result.why);
+    assert_has(result.why, what);
 }
 
 #define ATTRIBUTION_TEST(name) TEST_BETWEEN(name, setup, teardown)
@@ -239,19 +236,17 @@ ATTRIBUTION_TEST(test_lists_that_are_not)
 }
 
 /* Of a node of uid 1 and gid 2, as the kernel would decide, its first matching class alone. */
-TEST(test_who_may_use_a_node)
-{
-    static const struct {
-        mode_t mode;
-        uid_t uid;
-        gid_t group;
-        bool may;
-    } rows[] = {{0666, 7, 7, true},  {0660, 7, 7, false}, {0660, 7, 2, true},  {0660, 1, 7, true},
-                {0606, 7, 2, false}, {0066, 1, 2, false}, {0664, 7, 7, false}, {0640, 7, 2, false}};
+static const struct {
+    mode_t mode;
+    uid_t uid;
+    gid_t group;
+    bool may;
+} who_may_use_a_node[] = {{0666, 7, 7, true},  {0660, 7, 7, false}, {0660, 7, 2, true},  {0660, 1, 7, true},
+                          {0606, 7, 2, false}, {0066, 1, 2, false}, {0664, 7, 7, false}, {0640, 7, 2, false}};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        const struct stat node = {.st_mode = S_IFCHR | rows[i].mode, .st_uid = 1, .st_gid = 2};
-        const gid_t groups[] = {9, rows[i].group};
-        assert_int_equal(claim_may_use(&node, rows[i].uid, groups, array_size(groups)), rows[i].may);
-    }
+EACH_ROW(TEST, test_who_may_use_a_node, who_may_use_a_node)
+{
+    const struct stat node = {.st_mode = S_IFCHR | row->mode, .st_uid = 1, .st_gid = 2};
+    const gid_t groups[] = {9, row->group};
+    assert_int_equal(claim_may_use(&node, row->uid, groups, array_size(groups)), row->may);
 }

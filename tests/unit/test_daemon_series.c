@@ -8,16 +8,14 @@
 
 static struct series *series;
 
-static int setup(void **state)
+AROUND(setup)
 {
     series = series_new(SEC, 10 * SEC);
-    return 0;
 }
 
-static int teardown(void **state)
+AROUND(teardown)
 {
     series_free(series);
-    return 0;
 }
 
 static void add_gpu(uint32_t gpu, int64_t at_ns, int64_t used, int64_t permille)

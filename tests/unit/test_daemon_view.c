@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "api/spec.h"
-#include "base/strbuf.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/node/node_internal.h"
@@ -133,8 +132,7 @@ TEST(test_stored_texts_are_counted_by_user)
     assert_null(views.on_disk.users);
 }
 
-/* What carmad holds for each user: what jobs have in common once, for who brought it, until the last of them has gone.
- */
+/* What carmad holds for each user: what jobs have in common once, for who brought it, until the last of them goes. */
 TEST(test_held_texts_are_counted_by_user)
 {
     struct views views = {0};
@@ -180,19 +178,17 @@ TEST(test_one_digest_is_not_one_spec)
     assert_ptr_equal(third->common, first->common);
 }
 
-/* A job's state that an earlier carma stored names the culprit of its last end only, and knows no limit but the
- * fence. */
+/* A state that an earlier carma stored names only the culprit of a job's last end, and no limit but the fence. */
 TEST(test_a_victim_of_an_earlier_carma)
 {
     CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
-    CLEANUP(free_ptr) char *text = NULL;
 
     view->overuser = 7;
     view->victim_of = 8;
     view->shown.fence_bytes = 5;
     view->attempts = 3;
-    text = job_view_to_text(view);
+    CLEANUP(free_ptr) char *text = job_view_to_text(view);
     view->victim_of = view->attempts = 0;
     assert_int_equal(job_view_from_text(view, text, &trouble), 0);
     assert_int_equal(view->attempts, 3);

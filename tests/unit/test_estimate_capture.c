@@ -1,7 +1,5 @@
 /* Operator traces: their content, at which batch size, and refusals. */
-#include "unit.h"
-
-#include "estimate/program/capture.h"
+#include "capture_fixture.h"
 
 #define HEAD                                                                                                           \
     "carma-capture 1\n"                                                                                                \
@@ -32,16 +30,6 @@
     "@0 c1 -0\n"                                                                                                       \
     "end\n"
 #define GOOD HEAD "batch 8 scales\n" TRAINING TABLES EVENTS
-
-static struct capture capture;
-
-static int release(void **state)
-{
-    capture_release(&capture);
-    return 0;
-}
-
-#define CAPTURE_TEST(name) TEST_BETWEEN(name, NULL, release)
 
 static int read_text(const char *text, int64_t batch_size)
 {
@@ -233,11 +221,9 @@ TEST(sizes_do_not_overflow)
 /* Written by python/carma (python/tests/test_capture.py writes it again). */
 CAPTURE_TEST(golden_is_read)
 {
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length;
+    CLEANUP(free_ptr) char *text = file_text(CARMA_GOLDEN "/model.capture");
 
-    assert_int_equal(file_read(CARMA_GOLDEN "/model.capture", CAPTURE_MAX_BYTES, &text, &length, &trouble), 0);
-    assert_int_equal(capture_read(&capture, "model.capture", text, length, 32, &trouble), 0);
+    assert_int_equal(capture_read(&capture, "model.capture", text, strlen(text), 32, &trouble), 0);
     assert_int_equal(capture.batch_size, 32);
     assert_int_equal(capture.program.convolutions, 2);
     assert_int_equal(capture.program.linears, 1);

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "estimate/program/lower.h"
+#include "layer_sums.h"
 
 #define MAX_ROWS 1000
 
@@ -58,15 +59,6 @@ static void read_model(struct model *model, const char *name)
         for (char *side, *more, *at = shape; (side = strtok_r(at, "x", &more)); at = NULL)
             layer->shape[layer->rank++] = atol(side);
     }
-}
-
-static size_t count_kind(const struct layer_list *list, enum layer_kind kind)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        count += list->items[i].kind == kind && !list->items[i].container;
-    return count;
 }
 
 static bool is_right(const struct layer *layer, const struct truth *truth)
@@ -198,15 +190,6 @@ static void make_random(struct layer_list *list, uint32_t seed)
         for (uint32_t j = 0; j < list->items[i].input_count; j++)
             if (list->items[i].inputs[j] >= 0 && list->items[list->items[i].inputs[j]].container)
                 list->items[i].inputs[j] = -1;
-}
-
-static int64_t sum_parameters(const struct layer_list *list)
-{
-    int64_t sum = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        sum += list->items[i].parameters;
-    return sum;
 }
 
 static bool keeps_shape(const struct layer *layer)
@@ -393,8 +376,7 @@ TEST(test_in_place)
     }
 }
 
-/* Inception's last blocks split a branch in two: a row of three and a column of three, side by side. Its last branch
- * stands behind a pooling that is not a module. */
+/* Inception's last blocks split a branch into a row and a column of three; the last one follows a bare pooling. */
 TEST(test_inception)
 {
     begin(9, 8);
@@ -435,10 +417,9 @@ TEST(test_nothing)
     assert_int_equal(small.items[0].kernel[1], 3);
 }
 
-static int release_small(void **state)
+AROUND(release_small)
 {
     layer_list_release(&small);
-    return 0;
 }
 
 RUN_TESTS(NULL, release_small)

@@ -48,12 +48,6 @@ static void lower(struct program *program, int64_t batch_size)
     assert_int_equal(program_lower(program, &list, &question.training, &err), 0);
 }
 
-static void assert_near(double value, double expected, double tolerance)
-{
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("%.6g is not %.6g within %.2g", value, expected, tolerance);
-}
-
 QUESTION_TEST(features_are_those_of_the_network)
 {
     const struct machine_profile *profile = machine_profile_find("a100-40g-thesis");
@@ -115,19 +109,25 @@ QUESTION_TEST(base_is_no_more_than_fits_the_gpu)
     assert_true(features.values[FEATURE_FILLING] > 0.2);
 }
 
+/* A forward one of single precision, on squares. */
+static struct program_conv conv_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
+{
+    return (struct program_conv){.pass = CONV_FORWARD,
+                                 .element_bytes = 4,
+                                 .rank = 2,
+                                 .batch = batch,
+                                 .in_channels = in,
+                                 .out_channels = out,
+                                 .groups = 1,
+                                 .in = {side, side},
+                                 .out = {side, side},
+                                 .kernel = {kernel, kernel},
+                                 .stride = {stride, stride}};
+}
+
 TEST(workspace_that_does_not_fit_is_done_without)
 {
-    const struct program_conv conv = {.pass = CONV_FORWARD,
-                                      .element_bytes = 4,
-                                      .rank = 2,
-                                      .batch = 8,
-                                      .in_channels = 64,
-                                      .out_channels = 64,
-                                      .groups = 1,
-                                      .in = {64, 64},
-                                      .out = {64, 64},
-                                      .kernel = {3, 3},
-                                      .stride = {1, 1}};
+    const struct program_conv conv = conv_of(64, 64, 3, 1, 8, 64);
     struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_WINOGRAD, WORKSPACE_NONE, WORKSPACE_NONE);
     int64_t workspace = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
     CLEANUP(program_release) struct program program;
@@ -148,16 +148,7 @@ TEST(workspace_that_does_not_fit_is_done_without)
 
 static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
 {
-    const struct program_conv conv = {.element_bytes = 4,
-                                      .rank = 2,
-                                      .batch = batch,
-                                      .in_channels = in,
-                                      .out_channels = out,
-                                      .groups = 1,
-                                      .in = {side, side},
-                                      .out = {side, side},
-                                      .kernel = {kernel, kernel},
-                                      .stride = {stride, stride}};
+    const struct program_conv conv = conv_of(in, out, kernel, stride, batch, side);
 
     return conv_workspace_class(&conv);
 }
@@ -182,19 +173,9 @@ TEST(convolutions_have_classes)
 /* 8 samples, 10 channels into 8, 12 x 12 pixels. */
 TEST(copies_are_of_what_is_not_written_in_place)
 {
-    struct program_conv conv = {.element_bytes = 4,
-                                .rank = 2,
-                                .batch = 8,
-                                .in_channels = 10,
-                                .out_channels = 8,
-                                .groups = 1,
-                                .in = {12, 12},
-                                .out = {12, 12},
-                                .kernel = {3, 3},
-                                .stride = {1, 1}};
+    struct program_conv conv = conv_of(10, 8, 3, 1, 8, 12);
     int64_t in = INT64_C(4) * 8 * 12 * 144, out = INT64_C(4) * 8 * 8 * 144, weights = 4 * 12 * 8 * 9;
 
-    conv.pass = CONV_FORWARD;
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), in + out + weights);
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_READ), in + weights);
     conv.pass = CONV_BACKWARD_DATA; /* writes 10 channels, no multiple of 4 */

@@ -10,36 +10,32 @@ static struct estimate ask(const struct estimator *estimator)
     return result;
 }
 
-/* `horus_mb` and `faketensor_mb` of real_models.csv for vgg16 on ImageNet. For fake tensors ReLUs are in place, and the
- * largest gradient is copied once. */
-QUESTION_TEST(formulas_give_what_was_published)
+/* Of real_models.csv for vgg16 on ImageNet. For fake tensors ReLUs are in place; the largest gradient is copied. */
+static const struct {
+    const char *estimator;
+    int64_t batch_size;
+    double published_mib, tolerance;
+    bool exceeds_gpu;
+} formulas_give_what_was_published_rows[] = {
+    {"horus", 32, 21525.8, 0.001, false},  {"horus", 64, 41700.0, 0.001, true},
+    {"horus", 128, 82120.0, 0.001, true},  {"faketensor", 32, 3121, 0.02, false},
+    {"faketensor", 64, 5379, 0.02, false}, {"faketensor", 128, 9894, 0.02, false},
+};
+
+EACH_ROW(QUESTION_TEST, formulas_give_what_was_published, formulas_give_what_was_published_rows)
 {
-    static const struct {
-        const char *estimator;
-        int64_t batch_size;
-        double published_mib, tolerance;
-        bool exceeds_gpu;
-    } cases[] = {
-        {"horus", 32, 21525.8, 0.001, false},  {"horus", 64, 41700.0, 0.001, true},
-        {"horus", 128, 82120.0, 0.001, true},  {"faketensor", 32, 3121, 0.02, false},
-        {"faketensor", 64, 5379, 0.02, false}, {"faketensor", 128, 9894, 0.02, false},
-    };
+    bool is_faketensor = strcmp(row->estimator, "faketensor") == 0;
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        bool is_faketensor = strcmp(cases[i].estimator, "faketensor") == 0;
-
-        build_vgg16(is_faketensor);
-        if (is_faketensor)
-            layers_complete(&list);
-        question.training.batch_size = cases[i].batch_size;
-        result = ask(estimator_find(cases[i].estimator));
-        if (fabs((double)result.bytes / MIB / cases[i].published_mib - 1) >= cases[i].tolerance)
-            fail_msg("%s, batch size %d: %.1f MiB", cases[i].estimator, (int)cases[i].batch_size,
-                     (double)result.bytes / MIB);
-        assert_int_equal(result.median_bytes, result.bytes);
-        assert_string_equal(result.source, cases[i].estimator);
-        assert_int_equal(result.exceeds_gpu, cases[i].exceeds_gpu);
-    }
+    build_vgg16(is_faketensor);
+    if (is_faketensor)
+        layers_complete(&list);
+    question.training.batch_size = row->batch_size;
+    result = ask(estimator_find(row->estimator));
+    if (fabs((double)result.bytes / MIB / row->published_mib - 1) >= row->tolerance)
+        fail_msg("%s, batch size %d: %.1f MiB", row->estimator, (int)row->batch_size, (double)result.bytes / MIB);
+    assert_int_equal(result.median_bytes, result.bytes);
+    assert_string_equal(result.source, row->estimator);
+    assert_int_equal(result.exceeds_gpu, row->exceeds_gpu);
 }
 
 QUESTION_TEST(containers_are_not_counted_twice)

@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "activation_name.h"
-#include "estimate/layers.h"
 
 TEST(test_list)
 {

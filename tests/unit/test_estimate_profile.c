@@ -89,41 +89,37 @@ TEST(what_a_file_leaves_out_is_the_gpus)
     assert_int_equal(profile.cublas_workspace_bytes, 8320 * KIB);
 }
 
-TEST(wrong_files_are_told_with_their_line)
-{
-    static const struct {
-        const char *text, *says;
-    } cases[] = {
-        {"", "box.profile:0: the file ends without 'gpu'"},
-        {"gpu = X\ncontext = 1M\ncudnn = 1M\n", "box.profile:3: the file ends without 'memory'"},
-        {"gpu = X\nfoo = 1\n", "box.profile:2: unknown key 'foo'"},
-        {"gpu = X\ngpu = Y\n", "box.profile:2: gpu is set twice"},
-        {"context\n", "box.profile:1: neither"},
-        {"context = much\n", "box.profile:1: context: 'much' is not a size"},
-        {"context = -1\n", "box.profile:1: context: '-1' is not a size"},
-        {"context = 65G\n", "box.profile:1: context: '65G' is out of range: 0 B to 64.0 GiB"},
-        {"memory = 1M\n", "box.profile:1: memory: '1M' is out of range"},
-        {"sm_count = 0\n", "box.profile:1: sm_count: "},
-        {"sm_count = 1.5\n", "box.profile:1: sm_count: "},
-        {"gpu =\n", "box.profile:1: gpu: 0 characters: give 1 to 63"},
-        {"gpu = \x1b[31m\n", "box.profile:1: a character that is not plain text"},
-        {"gpu = X\ncontext = 1G\ncudnn = 1G\nmemory = 2G\n", "leave nothing of memory"},
-    };
+static const struct {
+    const char *text, *says;
+} wrong_files_are_told_with_their_line_rows[] = {
+    {"", "box.profile:0: the file ends without 'gpu'"},
+    {"gpu = X\ncontext = 1M\ncudnn = 1M\n", "box.profile:3: the file ends without 'memory'"},
+    {"gpu = X\nfoo = 1\n", "box.profile:2: unknown key 'foo'"},
+    {"gpu = X\ngpu = Y\n", "box.profile:2: gpu is set twice"},
+    {"context\n", "box.profile:1: neither"},
+    {"context = much\n", "box.profile:1: context: 'much' is not a size"},
+    {"context = -1\n", "box.profile:1: context: '-1' is not a size"},
+    {"context = 65G\n", "box.profile:1: context: '65G' is out of range: 0 B to 64.0 GiB"},
+    {"memory = 1M\n", "box.profile:1: memory: '1M' is out of range"},
+    {"sm_count = 0\n", "box.profile:1: sm_count: "},
+    {"sm_count = 1.5\n", "box.profile:1: sm_count: "},
+    {"gpu =\n", "box.profile:1: gpu: 0 characters: give 1 to 63"},
+    {"gpu = \x1b[31m\n", "box.profile:1: a character that is not plain text"},
+    {"gpu = X\ncontext = 1G\ncudnn = 1G\nmemory = 2G\n", "leave nothing of memory"},
+};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        assert_int_equal(read_text(cases[i].text), -EINVAL);
-        if (!strstr(trouble.text, cases[i].says))
-            fail_msg("'%s' lacks '%s'", trouble.text, cases[i].says);
-    }
+EACH_ROW(TEST, wrong_files_are_told_with_their_line, wrong_files_are_told_with_their_line_rows)
+{
+    assert_int_equal(read_text(row->text), -EINVAL);
+    assert_has(trouble.text, row->says);
 }
 
 TEST(large_files_are_refused)
 {
     CLEANUP(free_ptr) char *text = xmalloc(MACHINE_PROFILE_MAX_BYTES + 1);
     memset(text, '#', MACHINE_PROFILE_MAX_BYTES + 1);
-    assert_int_equal(machine_profile_read(&profile, "f", text, 301, &trouble), -EINVAL);
-    assert_non_null(strstr(trouble.text, "longer than 300"));
+    assert_error(machine_profile_read(&profile, "f", text, 301, &trouble), -EINVAL, "longer than 300");
     memset(text, '\n', MACHINE_PROFILE_MAX_BYTES + 1);
-    assert_int_equal(machine_profile_read(&profile, "f", text, MACHINE_PROFILE_MAX_BYTES + 1, &trouble), -EINVAL);
-    assert_non_null(strstr(trouble.text, "more than"));
+    assert_error(machine_profile_read(&profile, "f", text, MACHINE_PROFILE_MAX_BYTES + 1, &trouble), -EINVAL,
+                 "more than");
 }

@@ -1,5 +1,4 @@
-/* The published estimators against the columns published with the thesis's real models (../shared/data/gpumemnet,
- * where it is there). */
+/* The published estimators against the thesis's columns for real models (../shared/data/gpumemnet, if there). */
 #include "unit.h"
 
 #include "evaluation/dataset.h"
@@ -18,12 +17,10 @@ static int set_up(void **state)
     return dataset_read(&dataset, "real:" CARMA_REAL_MODELS "," CARMA_REAL_LAYERS, NULL, &trouble);
 }
 
-static int tear_down(void **state)
+AROUND(tear_down)
 {
-    (void)state;
     if (there)
         dataset_release(&dataset);
-    return 0;
 }
 
 static bool is_cnn(const struct dataset_row *row)

@@ -1,5 +1,4 @@
-/* Summaries of every format, read as tests/golden/summaries says. `test_estimate_read print FILE` prints
- * NAME.layers for a new fixture: read it before use. */
+/* Summaries of every format, as tests/golden/summaries says. `test_estimate_read print FILE`: a new NAME.layers. */
 #include "summary_fixture.h"
 #include "summary_text.h"
 
@@ -26,33 +25,31 @@ SUMMARY_TEST(test_golden)
 }
 
 /* Layers and bare parameters have the totals' sums, with any text around them. */
-SUMMARY_TEST(test_parameters_add_up)
-{
-    static const struct {
-        const char *name;
-        int64_t parameters;
-    } known[] = {
-        {"torchsummary-resnet101.txt", 44549160},
-        {"torchinfo-1.8.0-plain.txt", 13290},
-        {"torchinfo-1.8.0-attentive.txt", 15397},
-        {"torchinfo-1.8.0-verbose.txt", 15397},
-        {"torchinfo-1.8.0-depth.txt", 13290},
-        {"torchinfo-1.8.0-no-input.txt", 13290},
-        {"tree-convolutions.txt", 13290},
-        {"tree-annotated.txt", 13290},
-        {"tree-annotated-attentive.txt", 15397},
-        {"tree-gpt2-annotated.txt", 24888},
-        {"tree-bert.txt", 13608},
-    };
+static const struct {
+    const char *name;
+    int64_t parameters;
+} parameters_add_up[] = {
+    {"torchsummary-resnet101.txt", 44549160},
+    {"torchinfo-1.8.0-plain.txt", 13290},
+    {"torchinfo-1.8.0-attentive.txt", 15397},
+    {"torchinfo-1.8.0-verbose.txt", 15397},
+    {"torchinfo-1.8.0-depth.txt", 13290},
+    {"torchinfo-1.8.0-no-input.txt", 13290},
+    {"tree-convolutions.txt", 13290},
+    {"tree-annotated.txt", 13290},
+    {"tree-annotated-attentive.txt", 15397},
+    {"tree-gpt2-annotated.txt", 24888},
+    {"tree-bert.txt", 13608},
+};
 
-    for (size_t i = 0; i < array_size(known); i++) {
-        int64_t sum = 0;
-        read_fixture(known[i].name);
-        for (size_t j = 0; j < summary.layers.count; j++)
-            sum += summary.layers.items[j].container ? 0 : summary.layers.items[j].parameters;
-        if (sum != known[i].parameters)
-            fail_msg("%s: %lld parameters", known[i].name, (long long)sum);
-    }
+EACH_ROW(SUMMARY_TEST, test_parameters_add_up, parameters_add_up)
+{
+    int64_t sum = 0;
+    read_fixture(row->name);
+    for (size_t j = 0; j < summary.layers.count; j++)
+        sum += summary.layers.items[j].container ? 0 : summary.layers.items[j].parameters;
+    if (sum != row->parameters)
+        fail_msg("%s: %lld parameters", row->name, (long long)sum);
 }
 
 /* The leaves of one model are the same layers in every format that shows as much. */
@@ -108,31 +105,28 @@ SUMMARY_TEST(test_same_model_in_several_formats)
 }
 
 /* Text around a summary does not matter, nor line ends, colours, or an indent. */
-SUMMARY_TEST(test_surroundings)
+static const char *const surroundings[] = {"torchsummary-batch.txt", "torchinfo-1.8.0-words.txt", "keras3-words.txt",
+                                           "keras2-sequential.txt", "tree-annotated.txt"};
+
+EACH_ROW(SUMMARY_TEST, test_surroundings, surroundings)
 {
-    static const char *const names[] = {"torchsummary-batch.txt", "torchinfo-1.8.0-words.txt", "keras3-words.txt",
-                                        "keras2-sequential.txt", "tree-annotated.txt"};
+    CLEANUP(strbuf_release) struct strbuf plain = {0}, changed = {0}, dressed = {0};
+    size_t length;
+    CLEANUP(free_ptr) char *text = load(*row, &length);
 
-    for (size_t i = 0; i < array_size(names); i++) {
-        CLEANUP(strbuf_release) struct strbuf plain = {0}, changed = {0}, dressed = {0};
-        size_t length;
-        CLEANUP(free_ptr) char *text = load(names[i], &length);
-
-        strbuf_puts(
-            &dressed,
-            "\xef\xbb\xbf$ python train.py\nArguments(\nseed=(1),\n)\r\n\x1b[1mUsing cuda\x1b[0m (A100)\r\n\r\n");
-        for (size_t j = 0; j < length; j++) {
-            if (j == 0 || text[j - 1] == '\n')
-                strbuf_puts(&dressed, "    \x1b[38;5;34m");
-            strbuf_append(&dressed, text[j] == '\n' ? "\r\n" : text + j, text[j] == '\n' ? 2 : 1);
-        }
-        strbuf_puts(&dressed, "epoch 1: loss 0.3 (Conv2d)\n");
-        read_ok("m.txt", text, length);
-        put_summary(&plain, &summary);
-        read_ok("m.txt", dressed.text, dressed.length);
-        put_summary(&changed, &summary);
-        assert_string_equal(plain.text, changed.text);
+    strbuf_puts(&dressed,
+                "\xef\xbb\xbf$ python train.py\nArguments(\nseed=(1),\n)\r\n\x1b[1mUsing cuda\x1b[0m (A100)\r\n\r\n");
+    for (size_t j = 0; j < length; j++) {
+        if (j == 0 || text[j - 1] == '\n')
+            strbuf_puts(&dressed, "    \x1b[38;5;34m");
+        strbuf_append(&dressed, text[j] == '\n' ? "\r\n" : text + j, text[j] == '\n' ? 2 : 1);
     }
+    strbuf_puts(&dressed, "epoch 1: loss 0.3 (Conv2d)\n");
+    read_ok("m.txt", text, length);
+    put_summary(&plain, &summary);
+    read_ok("m.txt", dressed.text, dressed.length);
+    put_summary(&changed, &summary);
+    assert_string_equal(plain.text, changed.text);
 }
 
 /* Without the lines that `drops` says. */
@@ -159,24 +153,22 @@ static bool is_underscores_or_blank(const char *line)
     return line[strspn(line, "_ |")] == '\0';
 }
 
-SUMMARY_TEST(test_without_rules)
-{
-    static const struct {
-        const char *name;
-        bool (*drops)(const char *line);
-    } cases[] = {{"torchsummary-convolutions.txt", is_dashes},
-                 {"keras2-sequential.txt", is_underscores_or_blank},
-                 {"keras2-old-sequential.txt", is_underscores_or_blank}};
+static const struct {
+    const char *name;
+    bool (*drops)(const char *line);
+} without_rules[] = {{"torchsummary-convolutions.txt", is_dashes},
+                     {"keras2-sequential.txt", is_underscores_or_blank},
+                     {"keras2-old-sequential.txt", is_underscores_or_blank}};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(strbuf_release) struct strbuf whole = {0}, less = {0};
-        char *text = without(cases[i].name, cases[i].drops);
-        read_own(text);
-        put_summary(&less, &summary);
-        read_fixture(cases[i].name);
-        put_summary(&whole, &summary);
-        assert_string_equal(less.text, whole.text);
-    }
+EACH_ROW(SUMMARY_TEST, test_without_rules, without_rules)
+{
+    CLEANUP(strbuf_release) struct strbuf whole = {0}, less = {0};
+    char *text = without(row->name, row->drops);
+    read_own(text);
+    put_summary(&less, &summary);
+    read_fixture(row->name);
+    put_summary(&whole, &summary);
+    assert_string_equal(less.text, whole.text);
 }
 
 static int print(const char *path)

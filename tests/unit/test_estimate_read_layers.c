@@ -84,37 +84,35 @@ SUMMARY_TEST(test_attention_without_parameters)
 }
 
 /* Of 4 samples: behind the steps of a series, times 16 windows, not there at all, alone. */
-SUMMARY_TEST(test_where_the_batch_is)
-{
-    static const struct {
-        const char *shape;
-        int rank;
-        int64_t dims[LAYER_MAX_RANK];
-    } cases[] = {
-        {"[4, 7]", 1, {7}},
-        {"[17, 4, 32]", 2, {17, 32}},
-        {"[64, 49, 96]", 3, {16, 49, 96}},
-        {"[5, 3]", 2, {5, 3}},
-        {"[4]", 1, {1}},
-        {"[]", 1, {1}},
-        {"[4, 2, 3, 4, 5, 6, 7]", 5, {6, 4, 5, 6, 7}},
-        {"[[4, 7], [4, 9]]", 1, {7}},
-    };
+static const struct {
+    const char *shape;
+    int rank;
+    int64_t dims[LAYER_MAX_RANK];
+} where_the_batch_is[] = {
+    {"[4, 7]", 1, {7}},
+    {"[17, 4, 32]", 2, {17, 32}},
+    {"[64, 49, 96]", 3, {16, 49, 96}},
+    {"[5, 3]", 2, {5, 3}},
+    {"[4]", 1, {1}},
+    {"[]", 1, {1}},
+    {"[4, 2, 3, 4, 5, 6, 7]", 5, {6, 4, 5, 6, 7}},
+    {"[[4, 7], [4, 9]]", 1, {7}},
+};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        char *text = xasprintf("============================\nLayer (type)    Output Shape    Param #\n"
-                               "============================\nModel           [4, 1]          --\n"
-                               "├─ReLU          %s  --\n============================\n"
-                               "Total params: 0\nTrainable params: 0\nNon-trainable params: 0\n"
-                               "============================\n",
-                               cases[i].shape);
-        read_own(text);
-        const struct layer *layer = &summary.layers.items[1];
-        assert_int_equal(summary.layers.batch_size, 4);
-        assert_true(layer->shape_known);
-        assert_int_equal(layer->rank, cases[i].rank);
-        assert_memory_equal(layer->shape, cases[i].dims, (size_t)cases[i].rank * sizeof(int64_t));
-    }
+EACH_ROW(SUMMARY_TEST, test_where_the_batch_is, where_the_batch_is)
+{
+    char *text = xasprintf("============================\nLayer (type)    Output Shape    Param #\n"
+                           "============================\nModel           [4, 1]          --\n"
+                           "├─ReLU          %s  --\n============================\n"
+                           "Total params: 0\nTrainable params: 0\nNon-trainable params: 0\n"
+                           "============================\n",
+                           row->shape);
+    read_own(text);
+    const struct layer *layer = &summary.layers.items[1];
+    assert_int_equal(summary.layers.batch_size, 4);
+    assert_true(layer->shape_known);
+    assert_int_equal(layer->rank, row->rank);
+    assert_memory_equal(layer->shape, row->dims, (size_t)row->rank * sizeof(int64_t));
 }
 
 SUMMARY_TEST(test_small_trees)
@@ -185,25 +183,23 @@ SUMMARY_TEST(test_frozen_by_the_totals)
 }
 
 /* The input's shape where only its size in MB is printed. */
-SUMMARY_TEST(test_input_by_its_size)
-{
-    static const struct {
-        const char *name;
-        int rank;
-        int64_t dims[3];
-    } cases[] = {
-        {"torchsummary-resnet101.txt", 3, {3, 64, 64}},  {"torchsummary-attentive.txt", 3, {3, 32, 32}},
-        {"torchsummary-batch.txt", 3, {3, 64, 64}},      {"torchsummary-perceptron.txt", 1, {64}},
-        {"torchinfo-1.8.0-plain.txt", 3, {3, 64, 64}},   {"torchinfo-1.8.0-words.txt", 1, {12}},
-        {"torchinfo-1.8.0-columns.txt", 3, {3, 64, 64}}, {"torchinfo-ancestor-columns.txt", 3, {3, 224, 224}},
-    };
+static const struct {
+    const char *name;
+    int rank;
+    int64_t dims[3];
+} input_by_its_size[] = {
+    {"torchsummary-resnet101.txt", 3, {3, 64, 64}},  {"torchsummary-attentive.txt", 3, {3, 32, 32}},
+    {"torchsummary-batch.txt", 3, {3, 64, 64}},      {"torchsummary-perceptron.txt", 1, {64}},
+    {"torchinfo-1.8.0-plain.txt", 3, {3, 64, 64}},   {"torchinfo-1.8.0-words.txt", 1, {12}},
+    {"torchinfo-1.8.0-columns.txt", 3, {3, 64, 64}}, {"torchinfo-ancestor-columns.txt", 3, {3, 224, 224}},
+};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        read_fixture(cases[i].name);
-        if (summary.layers.input_rank != cases[i].rank ||
-            memcmp(summary.layers.input, cases[i].dims, (size_t)cases[i].rank * sizeof(int64_t)) != 0)
-            fail_msg("%s: %lldx%lldx%lld", cases[i].name, (long long)summary.layers.input[0],
-                     (long long)summary.layers.input[1], (long long)summary.layers.input[2]);
-        assert_int_equal(summary.layers.input_is_index, strstr(cases[i].name, "words") != NULL);
-    }
+EACH_ROW(SUMMARY_TEST, test_input_by_its_size, input_by_its_size)
+{
+    read_fixture(row->name);
+    if (summary.layers.input_rank != row->rank ||
+        memcmp(summary.layers.input, row->dims, (size_t)row->rank * sizeof(int64_t)) != 0)
+        fail_msg("%s: %lldx%lldx%lld", row->name, (long long)summary.layers.input[0],
+                 (long long)summary.layers.input[1], (long long)summary.layers.input[2]);
+    assert_int_equal(summary.layers.input_is_index, strstr(row->name, "words") != NULL);
 }

@@ -27,10 +27,9 @@ TEST(test_truncated_at_every_line)
 
         for (size_t end = 0; end < length; end++) {
             struct error err;
-            CLEANUP(free_ptr) char *part = NULL;
             if (end > 0 && text[end - 1] != '\n')
                 continue;
-            part = xmalloc(end + 1); /* its own block: a read past the end shows */
+            CLEANUP(free_ptr) char *part = xmalloc(end + 1); /* its own block: a read past the end shows */
             memcpy(part, text, end);
             if (summary_read(&summary, name, part, end, &err) == 0) {
                 if (strstr(text + end, "params") || !is_complete(text, end))
@@ -48,95 +47,76 @@ TEST(test_truncated_at_every_line)
 }
 
 /* Any number of bytes: an answer, and nothing read outside. */
-TEST(test_truncated_at_every_byte)
-{
-    static const char *const names[] = {"torchsummary-perceptron.txt", "torchinfo-1.8.0-words.txt", "keras2-odd.txt",
-                                        "keras3-closed.txt", "tree-odds.txt"};
+static const char *const truncated_at_every_byte[] = {"torchsummary-perceptron.txt", "torchinfo-1.8.0-words.txt",
+                                                      "keras2-odd.txt", "keras3-closed.txt", "tree-odds.txt"};
 
-    for (size_t i = 0; i < array_size(names); i++) {
-        size_t length;
-        CLEANUP(free_ptr) char *text = load(names[i], &length);
-        for (size_t end = 0; end < length; end++) {
-            CLEANUP(free_ptr) char *part = xmalloc(end + 1);
-            memcpy(part, text, end);
-            part = xrealloc(part, end ? end : 1, 1);
-            if (summary_read(&summary, "m.txt", part, end, &trouble) == 0)
-                summary_release(&summary);
-        }
+EACH_ROW(TEST, test_truncated_at_every_byte, truncated_at_every_byte)
+{
+    size_t length;
+    CLEANUP(free_ptr) char *text = load(*row, &length);
+    for (size_t end = 0; end < length; end++) {
+        CLEANUP(free_ptr) char *part = xmalloc(end + 1);
+        memcpy(part, text, end);
+        part = xrealloc(part, end ? end : 1, 1);
+        if (summary_read(&summary, "m.txt", part, end, &trouble) == 0)
+            summary_release(&summary);
     }
 }
 
-TEST(test_contradictions)
+static const struct {
+    const char *name, *from, *to, *expected;
+} changed_lines[] = {
+    /* totals against rows */
+    {"torchsummary-convolutions.txt", "2,368", "2,367", "m.txt:27: the rows have 13289 parameters in all"},
+    {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 16, 32, 64]", "m.txt:32: the rows' outputs are"},
+    {"torchsummary-convolutions.txt", "Params size (MB): 0.05", "Params size (MB): 0.50", "m.txt:34: the sizes"},
+    {"torchsummary-convolutions.txt", "Trainable params: 13,290", "Trainable params: 13,289", "m.txt:27: the totals"},
+    {"torchinfo-1.8.0-plain.txt", "2,368", "2,369", "the rows have 13291 parameters in all, the total says 13290"},
+    {"torchinfo-1.8.0-attentive.txt", " 576", " --", "the rows have 14821 parameters in all, the total says 15397"},
+    {"torchinfo-1.8.0-plain.txt", "Non-trainable params: 0", "Non-trainable params: 1", "the totals contradict"},
+    {"keras3-functional.txt", "        216 ", "        217 ",
+     "the rows have 547 parameters in all, the total says 546"},
+    {"keras3-optimizer.txt", "Optimizer params: 3,574", "Optimizer params: 3,575", "the totals contradict"},
+    {"keras2-functional.txt", "9000", "9001", "the rows have 9281 parameters in all, the total says 9280"},
+    {"keras2-old-functional.txt", "9,232", "9,231", "the totals contradict"},
+    {"tree-annotated.txt", "), 608 params", "), 607 params",
+     "m.txt:23: Sequential has 607 params, but the layers in it have 608"},
+    {"tree-annotated.txt", "2,368 params", "2,369 params",
+     "m.txt:2: Conv2d has 2369 params, but by its arguments 2368"},
+    {"tree-bert.txt", "(0-1): 2 x", "(0-2): 2 x", "2 modules, numbered 0 to 2"},
+    /* the same thing twice */
+    {"torchsummary-convolutions.txt", "Non-trainable params: 0", "Trainable params: 13,290", "is there twice"},
+    /* hostile lines */
+    {"torchsummary-convolutions.txt", "2,368", "99999999999999999999",
+     "m.txt:4: '99999999999999999999' is not a number"},
+    {"torchsummary-convolutions.txt", "2,368", "-5", "'-5' is not a number of parameters"},
+    {"torchsummary-convolutions.txt", "2,368", "2,3\x01\x7f", "'2,3\?\?' is not a number"},
+    {"torchsummary-convolutions.txt", "Conv2d-1 ", "Conv2d   ", "is not a row of torchsummary"},
+    {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 16, 32, 32", "is not a row of torchsummary"},
+    {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 16, -7, 32]", "'-7' is not a dimension of a tensor"},
+    {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 9999999999]", "'9999999999' is not a dimension"},
+    {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 2000000, 2000000]", "a tensor of more than"},
+    {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "more than 16 dim"},
+    {"torchsummary-convolutions.txt", "Total params: 13,290", "Total params: many", "'many' is not a number"},
+    {"torchinfo-1.8.0-columns.txt", "(Units.MEGABYTES)", "(Units.YOTTABYTES)", "has no unit known here"},
+    {"torchinfo-1.8.0-plain.txt", "├─Conv2d: 1-1", "├─      : 1-1", "is not a row of torchinfo"},
+    {"torchinfo-1.8.0-plain.txt", "Output Shape              Param #", "Shape", "has no columns"},
+    {"keras3-functional.txt", "│ (None, 32, 32, 3)     │", "│ (None, 32, 32, 3)      ", "a row of 3 cells where"},
+    {"keras3-functional.txt", "┃ Output Shape", "┃ Result Shape", "is not a column of Keras"},
+    {"keras3-functional.txt", "├─", "what?\n├─", "m.txt:6: the table is broken off"},
+    {"keras3-functional.txt", "        216 ", "    2nd 216 ", "is not a number of parameters"},
+    {"keras2-functional.txt", "Param #", "Weights", "no output shapes or no parameters"},
+    {"tree-bert.txt", "(0-1): 2 x", "(0-99998): 99999 x", "more than 100000 layers"},
+    {"tree-bert.txt", "(0-1): 2 x", "(0): 0 x", "0 copies of a module"},
+    {"tree-bert.txt", "(0-1): 2 x", "(0): 9999999999999999999 x", "is not a module"},
+    {"tree-odds.txt", "(11): Swish2()", "(11): 17", "'17' is not a module"},
+    {"tree-convolutions.txt", "kernel_size=(7, 7)", "kernel_size=(2147483647, 70)", "Conv2d has more than"},
+};
+
+EACH_ROW(TEST, test_contradictions_and_hostile_lines, changed_lines)
 {
-    static const struct {
-        const char *name, *from, *to, *expected;
-    } cases[] = {
-        /* totals against rows */
-        {"torchsummary-convolutions.txt", "2,368", "2,367", "m.txt:27: the rows have 13289 parameters in all"},
-        {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 16, 32, 64]", "m.txt:32: the rows' outputs are"},
-        {"torchsummary-convolutions.txt", "Params size (MB): 0.05", "Params size (MB): 0.50", "m.txt:34: the sizes"},
-        {"torchsummary-convolutions.txt", "Trainable params: 13,290", "Trainable params: 13,289",
-         "m.txt:27: the totals"},
-        {"torchinfo-1.8.0-plain.txt", "2,368", "2,369", "the rows have 13291 parameters in all, the total says 13290"},
-        {"torchinfo-1.8.0-attentive.txt", " 576", " --", "the rows have 14821 parameters in all, the total says 15397"},
-        {"torchinfo-1.8.0-plain.txt", "Non-trainable params: 0", "Non-trainable params: 1", "the totals contradict"},
-        {"keras3-functional.txt", "        216 ", "        217 ",
-         "the rows have 547 parameters in all, the total says 546"},
-        {"keras3-optimizer.txt", "Optimizer params: 3,574", "Optimizer params: 3,575", "the totals contradict"},
-        {"keras2-functional.txt", "9000", "9001", "the rows have 9281 parameters in all, the total says 9280"},
-        {"keras2-old-functional.txt", "9,232", "9,231", "the totals contradict"},
-        {"tree-annotated.txt", "), 608 params", "), 607 params",
-         "m.txt:23: Sequential has 607 params, but the layers in it have 608"},
-        {"tree-annotated.txt", "2,368 params", "2,369 params",
-         "m.txt:2: Conv2d has 2369 params, but by its arguments 2368"},
-        {"tree-bert.txt", "(0-1): 2 x", "(0-2): 2 x", "2 modules, numbered 0 to 2"},
-        /* the same thing twice */
-        {"torchsummary-convolutions.txt", "Non-trainable params: 0", "Trainable params: 13,290", "is there twice"},
-    };
-
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *text = replaced(cases[i].name, cases[i].from, cases[i].to);
-        assert_refused(text, strlen(text), cases[i].expected);
-    }
-}
-
-TEST(test_hostile_lines)
-{
-    static const struct {
-        const char *name, *from, *to, *expected;
-    } cases[] = {
-        {"torchsummary-convolutions.txt", "2,368", "99999999999999999999",
-         "m.txt:4: '99999999999999999999' is not a number"},
-        {"torchsummary-convolutions.txt", "2,368", "-5", "'-5' is not a number of parameters"},
-        {"torchsummary-convolutions.txt", "2,368", "2,3\x01\x7f", "'2,3\?\?' is not a number"},
-        {"torchsummary-convolutions.txt", "Conv2d-1 ", "Conv2d   ", "is not a row of torchsummary"},
-        {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 16, 32, 32", "is not a row of torchsummary"},
-        {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 16, -7, 32]",
-         "'-7' is not a dimension of a tensor"},
-        {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 9999999999]", "'9999999999' is not a dimension"},
-        {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[-1, 2000000, 2000000]", "a tensor of more than"},
-        {"torchsummary-convolutions.txt", "[-1, 16, 32, 32]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
-         "more than 16 dim"},
-        {"torchsummary-convolutions.txt", "Total params: 13,290", "Total params: many", "'many' is not a number"},
-        {"torchinfo-1.8.0-columns.txt", "(Units.MEGABYTES)", "(Units.YOTTABYTES)", "has no unit known here"},
-        {"torchinfo-1.8.0-plain.txt", "├─Conv2d: 1-1", "├─      : 1-1", "is not a row of torchinfo"},
-        {"torchinfo-1.8.0-plain.txt", "Output Shape              Param #", "Shape", "has no columns"},
-        {"keras3-functional.txt", "│ (None, 32, 32, 3)     │", "│ (None, 32, 32, 3)      ", "a row of 3 cells where"},
-        {"keras3-functional.txt", "┃ Output Shape", "┃ Result Shape", "is not a column of Keras"},
-        {"keras3-functional.txt", "├─", "what?\n├─", "m.txt:6: the table is broken off"},
-        {"keras3-functional.txt", "        216 ", "    2nd 216 ", "is not a number of parameters"},
-        {"keras2-functional.txt", "Param #", "Weights", "no output shapes or no parameters"},
-        {"tree-bert.txt", "(0-1): 2 x", "(0-99998): 99999 x", "more than 100000 layers"},
-        {"tree-bert.txt", "(0-1): 2 x", "(0): 0 x", "0 copies of a module"},
-        {"tree-bert.txt", "(0-1): 2 x", "(0): 9999999999999999999 x", "is not a module"},
-        {"tree-odds.txt", "(11): Swish2()", "(11): 17", "'17' is not a module"},
-        {"tree-convolutions.txt", "kernel_size=(7, 7)", "kernel_size=(2147483647, 70)", "Conv2d has more than"},
-    };
-
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *text = replaced(cases[i].name, cases[i].from, cases[i].to);
-        assert_refused(text, strlen(text), cases[i].expected);
-    }
+    CLEANUP(free_ptr) char *text = replaced(row->name, row->from, row->to);
+    assert_refused(text, strlen(text), row->expected);
 }
 
 TEST(test_no_summary)

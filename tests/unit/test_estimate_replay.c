@@ -2,25 +2,11 @@
 #include "unit.h"
 
 #include "estimate_fixture.h"
+#include "program_fixture.h"
 
 static const struct workspace_rule no_workspace = {0};
 
-static struct program program;
 static struct replay_result result;
-
-static int begin(void **state)
-{
-    program_init(&program);
-    return 0;
-}
-
-static int end(void **state)
-{
-    program_release(&program);
-    return 0;
-}
-
-#define REPLAY_TEST(name) TEST_BETWEEN(name, begin, end)
 
 static uint32_t take(int64_t bytes, enum memory_category category)
 {
@@ -32,7 +18,7 @@ static void give(uint32_t tensor)
     program_free(&program, tensor, (struct program_event){0});
 }
 
-REPLAY_TEST(labels_have_one_number_each)
+PROGRAM_TEST(labels_have_one_number_each)
 {
     char text[16];
 
@@ -48,7 +34,7 @@ REPLAY_TEST(labels_have_one_number_each)
     assert_int_equal(program_label(&program, ""), 0);
 }
 
-REPLAY_TEST(peak_names_what_was_there_when_most_was_allocated)
+PROGRAM_TEST(peak_names_what_was_there_when_most_was_allocated)
 {
     uint32_t weight = take(3 * MIB, MEMORY_PARAMETER); /* of 20 MiB */
     uint32_t activation = take(100 * MIB, MEMORY_ACTIVATION);
@@ -74,7 +60,7 @@ REPLAY_TEST(peak_names_what_was_there_when_most_was_allocated)
     assert_false(result.out_of_memory);
 }
 
-REPLAY_TEST(full_gpu_gives_cached_segments_back)
+PROGRAM_TEST(full_gpu_gives_cached_segments_back)
 {
     give(take(64 * MIB, MEMORY_ACTIVATION));
     give(take(80 * MIB, MEMORY_ACTIVATION));
@@ -148,7 +134,7 @@ TEST(winograd_follows_its_formula)
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), 0);
 }
 
-REPLAY_TEST(workspace_comes_and_goes)
+PROGRAM_TEST(workspace_comes_and_goes)
 {
     struct program_conv conv = conv_of(16, 64, 64, 32);
     int64_t large = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
@@ -168,7 +154,7 @@ REPLAY_TEST(workspace_comes_and_goes)
 }
 
 /* Possible contents of another program's capture. */
-REPLAY_TEST(nonsense_is_left_out)
+PROGRAM_TEST(nonsense_is_left_out)
 {
     struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
 
@@ -199,7 +185,7 @@ REPLAY_TEST(nonsense_is_left_out)
     assert_true(result.peak_reserved_bytes > 3 * PROGRAM_MAX_BYTES);
 }
 
-REPLAY_TEST(largest_tensor_takes_no_small_block)
+PROGRAM_TEST(largest_tensor_takes_no_small_block)
 {
     for (int i = 0; i < 40; i++) /* each leaves 2 MiB of its segment free: more blocks of one size than a bin holds */
         take(34 * MIB + 512, MEMORY_PARAMETER);

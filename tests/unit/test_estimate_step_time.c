@@ -1,5 +1,5 @@
 /* Step times and activities by a roofline, against sums by hand. */
-#include "unit.h"
+#include "program_fixture.h"
 
 #include "estimate/step_time.h"
 
@@ -7,22 +7,7 @@
 
 static const struct training training = {.optimizer = OPTIMIZER_SGD, .precision = PRECISION_FP32};
 
-static struct program program;
 static struct step_time step;
-
-static int begin(void **state)
-{
-    program_init(&program);
-    return 0;
-}
-
-static int end(void **state)
-{
-    program_release(&program);
-    return 0;
-}
-
-#define STEP_TEST(name) TEST_BETWEEN(name, begin, end)
 
 static void add_results(int64_t bytes)
 {
@@ -67,7 +52,7 @@ static void assert_step(const char *gpu, double us)
     assert_true(step.step_ns.low < step.step_ns.median && step.step_ns.median < step.step_ns.high);
 }
 
-STEP_TEST(test_results_are_moved_three_times)
+PROGRAM_TEST(test_results_are_moved_three_times)
 {
     add_results(INT64_C(1) << 30);
     assert_step("a100-40g-thesis",
@@ -78,7 +63,7 @@ STEP_TEST(test_results_are_moved_three_times)
     assert_step("l4", OPERATORS * 3 * 1073741824.0 / (0.75 * 300e9) * 1e6 + 8);
 }
 
-STEP_TEST(test_small_operators_wait_for_the_host)
+PROGRAM_TEST(test_small_operators_wait_for_the_host)
 {
     add_results(256 * 4);
     assert_step("a100-40g-thesis", (OPERATORS + 1) * 50);
@@ -93,7 +78,7 @@ static void assert_convolutions(const char *gpu, int64_t groups, uint8_t element
     assert_step(gpu, OPERATORS * us_each + 8);
 }
 
-STEP_TEST(test_convolutions)
+PROGRAM_TEST(test_convolutions)
 {
     double moved = 2 * 134217728.0 + 4 * 1048576, depthwise = 2 * 134217728.0 + 4 * 1024;
 
@@ -107,14 +92,14 @@ STEP_TEST(test_convolutions)
     assert_convolutions("a100-40g-thesis", 1024, 4, depthwise / (0.75 * 1555e9) * 1e6);
 }
 
-STEP_TEST(test_matrix_products_have_a_backward_pass)
+PROGRAM_TEST(test_matrix_products_have_a_backward_pass)
 {
     add_results(4);
     program.flops = UINT64_C(1) << 40;
     assert_step("a100-40g-thesis", 3 * 1099511627776.0 / (0.7 * 19.5e12) * 1e6 + (OPERATORS + 1) * 8);
 }
 
-STEP_TEST(test_nothing_is_said_without_peaks_or_steps)
+PROGRAM_TEST(test_nothing_is_said_without_peaks_or_steps)
 {
     struct machine_profile profile = *machine_profile_find("a100-40g-thesis");
 

@@ -21,10 +21,9 @@ static int read_golden(void **state)
     return golden_model.length == (size_t)length ? 0 : -1;
 }
 
-static int free_golden(void **state)
+AROUND(free_golden)
 {
     free(golden);
-    return 0;
 }
 
 TEST(sums_are_those_of_python)
@@ -43,28 +42,26 @@ TEST(sums_are_those_of_python)
 }
 
 /* A table's entry is its name (48 bytes), type and rank, then the sizes. */
-TEST(arrays_of_different_lengths_are_no_trees)
+static const char *const arrays_of_different_lengths_are_no_trees_rows[] = {"feature", "value", "right", "start"};
+
+EACH_ROW(TEST, arrays_of_different_lengths_are_no_trees, arrays_of_different_lengths_are_no_trees_rows)
 {
-    static const char *const names[] = {"feature", "value", "right", "start"};
+    CLEANUP(free_ptr) unsigned char *bytes = xmalloc(golden_model.length);
+    struct model model = {bytes, golden_model.length};
+    struct trees trees;
+    char name[32];
+    uint32_t size;
 
-    for (size_t i = 0; i < array_size(names); i++) {
-        CLEANUP(free_ptr) unsigned char *bytes = xmalloc(golden_model.length);
-        struct model model = {bytes, golden_model.length};
-        struct trees trees;
-        char name[32];
-        uint32_t size;
-
-        memcpy(bytes, golden_model.data, golden_model.length);
-        snprintf(name, sizeof name, "all/test/%s", names[i]);
-        unsigned char *entry = memmem(bytes, golden_model.length, name, strlen(name) + 1);
-        assert_non_null(entry);
-        memcpy(&size, entry + 56, sizeof size);
-        size--;
-        memcpy(entry + 56, &size, sizeof size);
-        assert_int_equal(trees_find(&trees, model, "all/test"), -EINVAL);
-        entry[0] = 'A'; /* and one that is missing */
-        assert_int_equal(trees_find(&trees, model, "all/test"), -EINVAL);
-    }
+    memcpy(bytes, golden_model.data, golden_model.length);
+    snprintf(name, sizeof name, "all/test/%s", *row);
+    unsigned char *entry = memmem(bytes, golden_model.length, name, strlen(name) + 1);
+    assert_non_null(entry);
+    memcpy(&size, entry + 56, sizeof size);
+    size--;
+    memcpy(entry + 56, &size, sizeof size);
+    assert_int_equal(trees_find(&trees, model, "all/test"), -EINVAL);
+    entry[0] = 'A'; /* and one that is missing */
+    assert_int_equal(trees_find(&trees, model, "all/test"), -EINVAL);
 }
 
 TEST(missing_trees_are_told_from_broken_ones)

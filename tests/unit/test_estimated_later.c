@@ -1,6 +1,5 @@
 /* Jobs of unknown need that are estimated after their submission: RECORD_ESTIMATED. */
 #include "core_fixture.h"
-#include "core/ledger.h"
 
 /* By the guess. */
 static uint64_t start(struct fixture *f)
@@ -107,7 +106,6 @@ CORE_TEST(test_observation_shrinks_it_later)
 CORE_TEST(test_later_runs_of_the_workload_go_by_it)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
-    CLEANUP(drop_core) struct core *again = NULL;
     uint32_t source;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -119,7 +117,7 @@ CORE_TEST(test_later_runs_of_the_workload_go_by_it)
     is_estimated(f, later, 9 * GIB); /* its script has changed since */
     assert_reserved(f, later, 9 * GIB, SOURCE_ESTIMATED);
     uint64_t last = submit_of(f, "new", -1);
-    again = restored(f, &taken);
+    CLEANUP(drop_core) struct core *again = restored(f, &taken);
     assert_int_equal(core_reservation(again, core_find_job(again, last), &source),
                      core_reservation(f->core, core_find_job(f->core, last), &source));
     /* Until a run shows more. */

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "evaluation/evaluate.h"
+#include "layer_sums.h"
 
 #define FAKES CARMA_FAKES "/datasets/"
 #define REAL  "real:" FAKES "real_models.csv," FAKES "real_model_layers.csv"
@@ -11,10 +12,9 @@ static struct dataset dataset;
 static const struct dataset_row *row;
 static const struct layer *layer;
 
-static int end(void **state)
+AROUND(end)
 {
     dataset_release(&dataset);
-    return 0;
 }
 
 #define DATASET_TEST(name) TEST_BETWEEN(name, NULL, end)
@@ -46,15 +46,6 @@ static void read_text(const char *kind, const char *text, size_t length)
 
     assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
     read_set(which, NULL);
-}
-
-static size_t count_kind(const struct layer_list *list, enum layer_kind kind)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < list->count; i++)
-        count += list->items[i].kind == kind && !list->items[i].container;
-    return count;
 }
 
 static int64_t parameters_of(const struct layer_list *list)
@@ -454,8 +445,7 @@ DATASET_TEST(test_evaluate)
     assert_non_null(strstr(trouble.text, "none of the 6 rows"));
 }
 
-/* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
- * added to them over time. */
+/* The published files, where they lie beside the repository: each row agrees with its layers. Rows are added. */
 DATASET_TEST(test_published_files)
 {
     static const struct {

@@ -1,8 +1,6 @@
-/* Fair turns: who is first, by what he has had of the GPUs (src/core/use.h, src/core/waiting/order.h), and for whom
- * GPUs are kept (src/core/waiting/reserve.h). */
+/* Fair turns: who is first (src/core/use.h, waiting/order.h), and for whom GPUs are kept (waiting/reserve.h). */
 
 #include "core/use.h"
-#include "core/user.h"
 #include "core/waiting/order.h"
 #include "core/waiting/reserve.h"
 #include "core/waiting/turn.h"
@@ -55,10 +53,8 @@ static void near(int64_t value, int64_t expected)
 /* A GPU for an hour counts 3,600 GPU seconds, and half of that a week later; a week of it, what decays at this rate. */
 CORE_TEST(test_half_of_the_use_counts_a_week_later)
 {
-    uint64_t job;
-
     take_fair_turns(f);
-    job = submit_by(f, ADA, true);
+    uint64_t job = submit_by(f, ADA, true);
     decide(f);
     f->now_ns += HOUR_NS;
     near(use(f, ADA), 3600 * 1000 * INT64_C(998) / 1000);
@@ -74,8 +70,6 @@ CORE_TEST(test_half_of_the_use_counts_a_week_later)
 /* The length of the steps in which time passes does not matter, nor does a clock that is set back. */
 CORE_TEST(test_use_is_the_same_in_any_steps)
 {
-    int64_t at_once;
-
     take_fair_turns(f);
     submit_by(f, ADA, true);
     submit_by(f, BOB, true);
@@ -86,7 +80,7 @@ CORE_TEST(test_use_is_the_same_in_any_steps)
         decide(f);
         exits(f, job, EXIT_COMPLETED, -1);
     }
-    at_once = use(f, ADA);
+    int64_t at_once = use(f, ADA);
     near(at_once, 3600 * 1000 * INT64_C(998) / 1000);
     near(use(f, BOB), at_once);
     f->now_ns -= HOUR_NS;
@@ -96,18 +90,16 @@ CORE_TEST(test_use_is_the_same_in_any_steps)
 /* First who has nothing running, then who has had less, then who came first. */
 CORE_TEST(test_whose_turn_it_is)
 {
-    uint64_t ada, bob, cid;
-
     take_fair_turns(f);
-    cid = submit_by(f, CID, true);
+    uint64_t cid = submit_by(f, CID, true);
     decide(f);
     f->now_ns += 10 * HOUR_NS;
     exits(f, cid, EXIT_COMPLETED, -1);
     for (int i = 0; i < GPUS; i++)
         submit_by(f, i ? BOB : ADA, true);
     decide(f);
-    ada = submit_by(f, ADA, true);
-    bob = submit_by(f, BOB, true);
+    uint64_t ada = submit_by(f, ADA, true);
+    uint64_t bob = submit_by(f, BOB, true);
     assert_int_equal(head(f), ada); /* has one GPU, where Bob has the others */
     cid = submit_by(f, CID, true);
     assert_int_equal(head(f), cid);
@@ -169,7 +161,6 @@ CORE_TEST(test_the_place_in_the_order_and_why)
         {CID, 3, 1, 1, 9, TURN_RUNNING}, {ADA, 5, 3, 3, 9, TURN_RUNNING},
     };
     uint64_t jobs[array_size(turns)];
-    struct turn turn;
 
     take_fair_turns(f);
     for (int i = 0; i < GPUS; i++)
@@ -178,7 +169,7 @@ CORE_TEST(test_the_place_in_the_order_and_why)
     f->now_ns += NS_PER_SEC;
     for (size_t i = 1; i < array_size(turns); i++)
         jobs[i] = submit_by(f, turns[i].uid, true);
-    turn = core_turn(f->core, jobs[3], f->now_ns);
+    struct turn turn = core_turn(f->core, jobs[3], f->now_ns);
     assert_int_equal(turn.before->id, jobs[1]);
     assert_int_equal(turn.why, TURN_EARLIER); /* both have had as much */
     jobs[0] = submit_by(f, turns[0].uid, true);
@@ -243,12 +234,11 @@ CORE_TEST(test_who_comes_first_does_not_get_all)
     assert_int_equal(user_find(f->core, BOB)->running, GPUS / 2);
 }
 
-/* A GPU is kept for one who has nothing, after two others have passed his job; for the starvation timeout.
- */
+/* A GPU is kept for one who has nothing, after two others have passed his job; for the starvation timeout. */
 CORE_TEST(test_nobody_is_passed_for_ever)
 {
     struct record large = wants(1, TOTAL - GIB);
-    uint64_t bob, one;
+    uint64_t one;
 
     take_fair_turns(f);
     change(f, starvation_timeout_ns, HOUR_NS / 2);
@@ -261,7 +251,7 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     }
     decide(f);
     large.submitted.uid = BOB;
-    bob = submit_record(f, large);
+    uint64_t bob = submit_record(f, large);
     decide(f);
     f->now_ns += NS_PER_SEC;
     for (int i = 0; i < 2; i++) {
@@ -278,8 +268,7 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     assert_int_equal(f->core->reserved_job, 0);
 }
 
-/* Ada's own small job is on one of the GPUs that her large one wants. None is kept for that, unless nobody else waits,
- * or only others are in its way. */
+/* Ada's small job is on a GPU that her large one wants: kept only if nobody else waits or others are in its way. */
 static const struct {
     int64_t small, grown, unmanaged; /* bytes on GPU 0: her small job's (0: there is none), later; of nobody's */
     bool exclusive, alone;           /* the large job; nobody else waits */
@@ -339,10 +328,9 @@ CORE_TEST(test_gpus_are_kept_for_a_user_once_in_that_time)
     static const uint32_t ends[] = {RECORD_HELD, RECORD_CANCELLED, RECORD_RESERVED};
     struct record whole = wants(GPUS, -1);
     uint64_t ada[array_size(ends)];
-    int64_t timeout_ns;
 
     take_fair_turns(f);
-    timeout_ns = core_configuration(f->core)->starvation_timeout_ns;
+    int64_t timeout_ns = core_configuration(f->core)->starvation_timeout_ns;
     for (int i = 0; i < GPUS; i++)
         submit_by(f, CID, true);
     decide(f);

@@ -1,5 +1,4 @@
-/* The memory fence: which job gets which, and the consequences of an out-of-memory error at it (src/core/need/fence.h).
- */
+/* The memory fence: which job gets which, and what an out-of-memory error at it leads to (src/core/need/fence.h). */
 #include "core_fixture.h"
 #include "core/need/fence.h"
 #include "core/learn/learn.h"

@@ -40,8 +40,7 @@ static void fill_reading(struct random *random, struct gpu_node_reading *reading
     }
 }
 
-/* Feeds `bytes` in pieces of at most `piece`; how many readings came before the end or the first error, which is left
- * in *rc. The last one is left in *reading. */
+/* Feeds `bytes` in pieces of at most `piece`: how many readings came; their end in *rc, the last one in *reading. */
 static int feed(struct gpu_frame_decoder *decoder, const char *bytes, size_t count, size_t piece,
                 struct gpu_node_reading *reading, int *rc)
 {
@@ -202,8 +201,7 @@ TEST(test_impossible_values_are_refused)
     SPOIL(FIELD(processes) + 8, int64_t, -2, "impossible process");
 }
 
-/* Frames with random damage, and plain noise, in random pieces: no crash (the sanitizers watch), bounded memory, and
- * every result is within its ranges. */
+/* Damaged frames and noise in random pieces: no crash (the sanitizers watch), bounded memory, results in range. */
 TEST(test_random_damage)
 {
     struct random random = {4242};

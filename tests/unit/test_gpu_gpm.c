@@ -75,10 +75,9 @@ static void look(struct nvml_gpm *gpm, int64_t at_ms, int code, int earlier)
     assert_int_equal(compared[1]->number, earlier + 1);
 }
 
-static int begin(void **state)
+AROUND(begin)
 {
     made = freed = taken = support_code = sample_code = 0;
-    return 0;
 }
 
 TEST_BETWEEN(test_intervals, begin, NULL)

@@ -222,30 +222,27 @@ TEST(test_impostors)
         {"#!/bin/sh\nsleep 1 &\nexit 4\n", 50, "silent"},
     };
     char dir[] = "/tmp/carma-test-XXXXXX";
-    CLEANUP(free_ptr) char *program = NULL;
 
     assert_non_null(mkdtemp(dir));
-    program = xasprintf("%s/impostor", dir);
+    CLEANUP(free_ptr) char *program = xasprintf("%s/impostor", dir);
     for (size_t i = 0; i < array_size(impostors); i++) {
         struct watcher watcher = {.problems_wanted = 1};
         assert_int_equal(file_write_atomic(program, impostors[i].script, strlen(impostors[i].script), 0755, &trouble),
                          0);
         watch(&watcher, "", program, NULL, impostors[i].silence_ms);
-        if (!strstr(watcher.last_problem, impostors[i].why))
-            fail_msg("'%s' is not about '%s'", watcher.last_problem, impostors[i].why);
+        assert_has(watcher.last_problem, impostors[i].why);
     }
     unlink(program);
     rmdir(dir);
 }
 
 /* After every test: hanging ones end with it. */
-static int end_stuck(void **state)
+AROUND(end_stuck)
 {
     get_loose();
     while (waitpid(-1, NULL, 0) > 0)
         ;
     unsetenv("STUCK_WHILE");
-    return 0;
 }
 
 TEST_BETWEEN(test_a_child_that_cannot_be_killed_is_replaced, NULL, end_stuck)

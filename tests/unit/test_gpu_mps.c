@@ -56,8 +56,7 @@ TEST(test_pids)
 static void refused(int rc, const char *text)
 {
     assert_int_equal(rc, -EPROTO);
-    if (!strstr(trouble.text, text))
-        fail_msg("'%s' is not in '%s'", text, trouble.text);
+    assert_has(trouble.text, text);
 }
 
 TEST(test_pids_refused)
@@ -105,38 +104,36 @@ TEST(test_probe)
 }
 
 /* The first are a server's of drivers 470 to 580; the words of a refusal are assumed. */
-TEST(test_a_servers_log)
-{
-    static const struct {
-        const char *text;
-        enum mps_log_says says;
-        pid_t client;
-    } rows[] = {
-        {"Client process 4267 encountered a fatal GPU error.", MPS_LOG_FATAL, 4267},
-        {"Client {4267, 1} exit", MPS_LOG_NOTHING, 0},
-        {"Client {PID: 4267, Context ID: 0} connected", MPS_LOG_NOTHING, 0},
-        {"Client 14777 disconnected", MPS_LOG_NOTHING, 0},
-        {"Server is handling a fatal GPU error.", MPS_LOG_NOTHING, 0},
-        {"MPS client failed to allocate space to hold host reservation blocks", MPS_LOG_NOTHING, 0},
-        {"Device pinned memory limit for device 0 set to 0x140000000 bytes", MPS_LOG_NOTHING, 0},
-        {"Internal error when allocating 4096 bytes", MPS_LOG_NOTHING, 0},
-        {"Client process 12 failed to allocate device memory: out of memory", MPS_LOG_REFUSED, 12},
-        {"Client {PID: 12, Context ID: 0} exceeded its device memory limit", MPS_LOG_REFUSED, 12},
-        {"Client {12, 0}: pinned memory limit reached", MPS_LOG_REFUSED, 12},
-        {"Client process 12 failed to allocate host memory", MPS_LOG_NOTHING, 0},
-        {"Client process 0 is out of memory", MPS_LOG_NOTHING, 0},
-        {"Client process 99999999999 is out of memory", MPS_LOG_NOTHING, 0},
-        {"out of memory", MPS_LOG_NOTHING, 0},
-    };
+static const struct {
+    const char *text;
+    enum mps_log_says says;
+    pid_t client;
+} a_servers_log[] = {
+    {"Client process 4267 encountered a fatal GPU error.", MPS_LOG_FATAL, 4267},
+    {"Client {4267, 1} exit", MPS_LOG_NOTHING, 0},
+    {"Client {PID: 4267, Context ID: 0} connected", MPS_LOG_NOTHING, 0},
+    {"Client 14777 disconnected", MPS_LOG_NOTHING, 0},
+    {"Server is handling a fatal GPU error.", MPS_LOG_NOTHING, 0},
+    {"MPS client failed to allocate space to hold host reservation blocks", MPS_LOG_NOTHING, 0},
+    {"Device pinned memory limit for device 0 set to 0x140000000 bytes", MPS_LOG_NOTHING, 0},
+    {"Internal error when allocating 4096 bytes", MPS_LOG_NOTHING, 0},
+    {"Client process 12 failed to allocate device memory: out of memory", MPS_LOG_REFUSED, 12},
+    {"Client {PID: 12, Context ID: 0} exceeded its device memory limit", MPS_LOG_REFUSED, 12},
+    {"Client {12, 0}: pinned memory limit reached", MPS_LOG_REFUSED, 12},
+    {"Client process 12 failed to allocate host memory", MPS_LOG_NOTHING, 0},
+    {"Client process 0 is out of memory", MPS_LOG_NOTHING, 0},
+    {"Client process 99999999999 is out of memory", MPS_LOG_NOTHING, 0},
+    {"out of memory", MPS_LOG_NOTHING, 0},
+};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        CLEANUP(free_ptr) char *line = xasprintf("[2026-04-28 18:20:41.986 Server 4428] %s", rows[i].text);
-        pid_t client = 0;
-        enum mps_log_says says = mps_log_read_line(line, strlen(line), &client);
-        if (says != rows[i].says || (says != MPS_LOG_NOTHING && client != rows[i].client))
-            fail_msg("%s: %d of %d", rows[i].text, says, (int)client);
-        assert_int_equal(mps_log_read_line(rows[i].text, strlen(rows[i].text), &client), MPS_LOG_NOTHING);
-    }
+EACH_ROW(TEST, test_a_servers_log, a_servers_log)
+{
+    CLEANUP(free_ptr) char *line = xasprintf("[2026-04-28 18:20:41.986 Server 4428] %s", row->text);
+    pid_t client = 0;
+    enum mps_log_says says = mps_log_read_line(line, strlen(line), &client);
+    if (says != row->says || (says != MPS_LOG_NOTHING && client != row->client))
+        fail_msg("%s: %d of %d", row->text, says, (int)client);
+    assert_int_equal(mps_log_read_line(row->text, strlen(row->text), &client), MPS_LOG_NOTHING);
 }
 
 static void writes(const char *directory, const char *mode, const char *text, int repeat)
@@ -154,11 +151,10 @@ TEST(test_new_lines_of_the_log)
 {
     static const char line[] = "[t Server 1] Client process 7 encountered a fatal GPU error.\n";
     char directory[] = "/tmp/carma-test-XXXXXX";
-    CLEANUP(free_ptr) char *path = NULL;
     struct mps_log log = {0};
 
     assert_non_null(mkdtemp(directory));
-    path = xasprintf("%s/server.log", directory);
+    CLEANUP(free_ptr) char *path = xasprintf("%s/server.log", directory);
     writes(directory, "w", line, 3);
     assert_int_equal(mps_log_look(&log, directory, 1), 0); /* old */
     writes(directory, "a", line, 2);

@@ -30,11 +30,10 @@ TEST(test_up_and_down)
 
 TEST(test_adoption)
 {
-    CLEANUP(free_ptr) char *pipe = NULL;
     CLEANUP(close_world) struct world world;
 
     open_serving(&world);
-    pipe = xasprintf("%s/control", mps_domain_pipe_directory(world.domain));
+    CLEANUP(free_ptr) char *pipe = xasprintf("%s/control", mps_domain_pipe_directory(world.domain));
     mps_domain_join(world.domain, 2, geteuid() + 1, on_ready, &world); /* waits for its turn, and no job by then */
     pid_t control = control_pid(&world);
     mps_domain_free(world.domain);

@@ -96,8 +96,7 @@ static bool has_ended(pid_t pid)
     return proc_read_stat(pid, &stat) < 0 || stat.state == 'Z';
 }
 
-/* A server that stays in FAULT is left alone as long as a client that was not hit goes on. It is started anew after
- * that. */
+/* A server in FAULT is left alone as long as a client that was not hit goes on, and started anew after that. */
 TEST(test_spared)
 {
     CLEANUP(close_world) struct world world;

@@ -101,24 +101,22 @@ TEST(test_identity_that_is_not_told)
 }
 
 /* Where the driver was unloaded or replaced, only a new session helps. */
-TEST(test_a_driver_reload)
-{
-    static const struct {
-        const char *words;
-        bool over;
-    } cases[] = {{"gone=1", true}, {"gone=9", true}, {"gone=18", true}, {"gone=999", false}, {"gone=15", false}};
+static const struct {
+    const char *words;
+    bool over;
+} a_driver_reload[] = {{"gone=1", true}, {"gone=9", true}, {"gone=18", true}, {"gone=999", false}, {"gone=15", false}};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct error err = {""};
-        begin_and_look("");
-        setenv("FAKE_NVML", cases[i].words, 1);
-        assert_int_equal(gpu_backend_nvml.read(backend, &reading, &err), cases[i].over ? -ENODEV : 0);
-        if (cases[i].over)
-            assert_non_null(strstr(err.text, "lost its driver"));
-        else
-            assert_int_equal(reading.count, 2);
-        end();
-    }
+EACH_ROW(TEST, test_a_driver_reload, a_driver_reload)
+{
+    struct error err = {""};
+    begin_and_look("");
+    setenv("FAKE_NVML", row->words, 1);
+    assert_int_equal(gpu_backend_nvml.read(backend, &reading, &err), row->over ? -ENODEV : 0);
+    if (row->over)
+        assert_non_null(strstr(err.text, "lost its driver"));
+    else
+        assert_int_equal(reading.count, 2);
+    end();
 }
 
 TEST(test_xids)

@@ -101,8 +101,7 @@ static bool next_frame(struct run *run)
     }
 }
 
-/* Reads until SM activity of this GPU has the source. A busy machine delays looks, and a metric needs two at some
- * distance from each other. */
+/* Reads until SM activity of this GPU has the source: a metric needs two looks, which a busy machine delays. */
 static void await_source(struct run *run, uint32_t gpu, uint32_t source)
 {
     for (int i = 0; i < 200; i++) {

@@ -199,8 +199,7 @@ TEST_BETWEEN(test_caps, setup, remove_fixture)
     expect_closed(fd);
 }
 
-/* A fast caller is served once nobody else waits. All of a few are, and of many at once those that cannot be parked are
- * closed. One comes at a time here that holds up the server. */
+/* A fast caller is served once nobody else waits; of many, those that cannot be parked are closed. One is slow here. */
 TEST_BETWEEN(test_too_fast, setup, remove_fixture)
 {
     enum { CALLERS = HTTP_MAX_PARKED_PER_UID + 10 };

@@ -55,8 +55,7 @@ static void hand_over(const int *fds, unsigned count)
     fixture.options.inherited_count = count;
 }
 
-/* A request that was sent before there was a server is answered, and its sender is known. The file outlives the server,
- * as does a request that comes when it has gone. */
+/* A request sent before there was a server is answered, its sender known. The file and a late request outlive it. */
 TEST_BETWEEN(an_inherited_socket_is_served_and_left, setup, teardown)
 {
     char who[64];

@@ -1,7 +1,5 @@
-/* The HTTP server's refusals: heads that can be read in two ways, pages' requests, clients without a token, slow ones,
- * and greedy ones. */
+/* The HTTP server's refusals: heads with two readings, pages' requests, no token, slow and greedy clients. */
 
-#include "base/net/address.h"
 #include "base/trust/token.h"
 #include "http_raw.h"
 

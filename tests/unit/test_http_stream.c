@@ -1,17 +1,15 @@
-/* Answers that go on: they come as they are sent, last in silence, and end on both sides. A client that does not read
- * loses its place. */
+/* Answers that go on: they come as sent, last in silence, end on both sides. Who does not read loses its place. */
 #include "http_raw.h"
 
 #define STREAM_BY_TCP "GET /stream HTTP/1.1\r\n" HOST BEARER "\r\n"
 #define PATIENCE_MS   15000
 
 /* Each test begins with the limits as they are by default, and no stream. */
-static int afresh(void **state)
+AROUND(afresh)
 {
     fixture.options.idle_timeout_s = fixture.options.transfer_limit_s = 0;
     fixture.options.max_streams = fixture.options.max_streams_per_uid = 0;
     restart();
-    return 0;
 }
 
 static void patient(int fd)

@@ -11,27 +11,13 @@
         }                                                                                                              \
     }
 
-static char directory[] = "/tmp/carma-job-files-XXXXXX";
-
-static int make_directory(void **state)
-{
-    memset(directory + strlen(directory) - 6, 'X', 6);
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    file_remove_tree(directory);
-    return 0;
-}
-
 static char *path_of(const char *name)
 {
     static char paths[8][300];
     static unsigned turn;
     char *path = paths[turn++ % 8];
 
-    snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
 
@@ -46,16 +32,14 @@ static void put(const char *name, const char *text)
 
 static void expect(const char *name, const char *text)
 {
-    CLEANUP(free_ptr) char *found = NULL;
-    size_t length;
+    CLEANUP(free_ptr) char *found = file_text(path_of(name));
 
-    fail_if(file_read(path_of(name), 1 << 16, &found, &length, &trouble) != 0, trouble);
     assert_string_equal(found, text);
 }
 
 static size_t entries(void)
 {
-    DIR *list = opendir(directory);
+    DIR *list = opendir(folder);
     const struct dirent *entry;
     size_t count = 0;
 
@@ -67,10 +51,10 @@ static size_t entries(void)
 
 static void set(const struct job_file *files, size_t count)
 {
-    fail_if(job_files_set(directory, files, count, &trouble) != 0, trouble);
+    fail_if(job_files_set(folder, files, count, &trouble) != 0, trouble);
 }
 
-TEST_BETWEEN(test_set_and_set_again, make_directory, remove_directory)
+TEST_BETWEEN(test_set_and_set_again, make_folder, remove_folder)
 {
     const struct job_file before[] = {FILE_OF("0", "12\n13\n"), FILE_OF("1.2", "7\n"), FILE_OF("10", "9\n")};
     const struct job_file after[] = {FILE_OF("0", "13\n"), FILE_OF("10", "9\n")};
@@ -94,7 +78,7 @@ TEST_BETWEEN(test_set_and_set_again, make_directory, remove_directory)
     assert_int_equal(entries(), 0);
 }
 
-TEST_BETWEEN(test_same_length_other_text, make_directory, remove_directory)
+TEST_BETWEEN(test_same_length_other_text, make_folder, remove_folder)
 {
     put("0", "12\n");
     set(&(struct job_file)FILE_OF("0", "21\n"), 1);
@@ -102,7 +86,7 @@ TEST_BETWEEN(test_same_length_other_text, make_directory, remove_directory)
 }
 
 /* Files that carmad, or another program, left there. */
-TEST_BETWEEN(test_others, make_directory, remove_directory)
+TEST_BETWEEN(test_others, make_folder, remove_folder)
 {
     static const char *const kept[] = {"3.", ".5", "3.4.5", "0x1", "README"};
 
@@ -118,7 +102,7 @@ TEST_BETWEEN(test_others, make_directory, remove_directory)
     assert_int_equal(entries(), 6);
 }
 
-TEST_BETWEEN(test_links_are_not_followed, make_directory, remove_directory)
+TEST_BETWEEN(test_links_are_not_followed, make_folder, remove_folder)
 {
     struct stat st;
 
@@ -139,7 +123,7 @@ TEST_BETWEEN(test_links_are_not_followed, make_directory, remove_directory)
     assert_int_equal(lstat(path_of(".carma-1"), &st), -1);
 }
 
-TEST_BETWEEN(test_directory_is_a_link, make_directory, remove_directory)
+TEST_BETWEEN(test_directory_is_a_link, make_folder, remove_folder)
 {
     struct job_file file = FILE_OF("0", "1\n");
 
@@ -153,13 +137,13 @@ TEST_BETWEEN(test_directory_is_a_link, make_directory, remove_directory)
 }
 
 /* One that cannot be written does not keep the others. */
-TEST_BETWEEN(test_what_fails, make_directory, remove_directory)
+TEST_BETWEEN(test_what_fails, make_folder, remove_folder)
 {
     struct job_file files[] = {FILE_OF("0", "1\n"), FILE_OF("1", "2\n")};
 
     assert_int_equal(mkdir(path_of("0"), 0755), 0);
     put("7", "1\n");
-    assert_true(job_files_set(directory, files, 2, &trouble) < 0);
+    assert_true(job_files_set(folder, files, 2, &trouble) < 0);
     assert_non_null(strstr(trouble.text, "cannot write '"));
     assert_non_null(strstr(trouble.text, "/0'"));
     expect("1", "2\n");

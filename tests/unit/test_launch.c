@@ -1,8 +1,6 @@
 /* How a job is run and its record is written: its process, environment, output, status. */
 #include "launch_fixture.h"
 
-#include "launch/cgroup.h"
-
 LAUNCH_TEST(test_success)
 {
     int64_t before_ns = nodetime_now_ns();

@@ -1,12 +1,9 @@
-/* The control group of a launch: real ones where this machine lets the test make them, and the files' protocol
- * anywhere. */
+/* The control group of a launch: real ones where this machine lets the test make them, the files' protocol anywhere. */
 #include "launch_fixture.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
-
-#include "launch/cgroup.h"
 
 /* Before anything is held: skip() does not come back. */
 static void skip_without_cgroups(void)
@@ -83,13 +80,12 @@ LAUNCH_TEST(test_runaway_forks)
 /* A process that is in no session of the job, has nothing of its environment and has lost its parent. */
 LAUNCH_TEST(test_shepherd_killed)
 {
-    CLEANUP(free_ptr) char *directory = NULL;
     pid_t stray;
     int left = 1;
 
     start_in_cgroup(f, "(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >stray; exec sleep 100' &) ; sleep 100");
     stray = pid_of(f, "stray");
-    directory = directory_of(f->status.cgroup);
+    CLEANUP(free_ptr) char *directory = directory_of(f->status.cgroup);
     assert_int_equal(kill(f->shepherd, SIGKILL), 0);
     assert_int_equal(waitpid(f->shepherd, NULL, 0), f->shepherd);
     for (int i = 0; i < 1000 && !gone(f->status.process); i++)
@@ -121,7 +117,6 @@ LAUNCH_TEST(test_files)
     CLEANUP(free_ptr) char *kill_file = xasprintf("%s/job/cgroup.kill", f->work);
     CLEANUP(free_ptr) char *procs = xasprintf("%s/job/cgroup.procs", f->work);
     CLEANUP(free_ptr) char *job = xasprintf("%s/job", f->work);
-    CLEANUP(free_ptr) char *made = NULL;
 
     if (!own)
         skip(); /* a kernel without version 2 */
@@ -145,7 +140,8 @@ LAUNCH_TEST(test_files)
     put(f, "cgroup.kill", ""); /* its own, and those above that, would end the caller */
     assert_int_equal(cgroup_kill("/"), -EPERM);
     assert_int_equal(cgroup_kill(own), -EPERM);
-    made = cgroup_make("shepherd-1-1"); /* a directory made here has no cgroup.procs: it is not a group */
+    CLEANUP(free_ptr)
+    char *made = cgroup_make("shepherd-1-1"); /* a directory made here has no cgroup.procs: it is not a group */
     assert_null(made);
     unsetenv("CARMA_CGROUP_ROOT");
 }
@@ -210,8 +206,7 @@ LAUNCH_TEST(test_base)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
-/* Each process of the chain forks the next and ends, as SIGTERM would have it do: a round through them is always
- * late. */
+/* Each process of the chain forks the next and ends, as SIGTERM would have it do: a round through them is late. */
 LAUNCH_TEST(test_none_forks_meanwhile)
 {
     f->request.grace_ns = 600 * NS_PER_SEC; /* all of them hear SIGTERM, so this is not waited for */
@@ -250,19 +245,15 @@ static char *make_group_of(int job, pid_t shepherd)
     return group;
 }
 
-/* The remains of a shepherd that was killed before its first status; not files that a living one has just made, or
- * files in use. */
+/* The remains of a shepherd killed before its first status; not files that a living one has just made, or in use. */
 LAUNCH_TEST(test_left_groups)
 {
-    CLEANUP(free_ptr) char *left = NULL;
-    CLEANUP(free_ptr) char *new = NULL;
-    CLEANUP(free_ptr) char *used = NULL;
     bool entered;
 
     skip_without_cgroups();
-    left = make_group_of(1, ended_child());
-    new = make_group_of(2, getpid());
-    used = make_group_of(3, ended_child());
+    CLEANUP(free_ptr) char *left = make_group_of(1, ended_child());
+    CLEANUP(free_ptr) char *new = make_group_of(2, getpid());
+    CLEANUP(free_ptr) char *used = make_group_of(3, ended_child());
     pid_t user = cgroup_fork(used, &entered);
     if (user == 0) {
         pause();
@@ -383,12 +374,11 @@ LAUNCH_TEST(test_group_is_entered_late)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {.len = array_size(filter), .filter = filter};
-    CLEANUP(free_ptr) char *jobs = NULL;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
         skip();
     start_in_cgroup(f, "sleep 100");
-    jobs = cgroup_of(f->status.process);
+    CLEANUP(free_ptr) char *jobs = cgroup_of(f->status.process);
     assert_string_equal(jobs, f->status.cgroup);
     stop(f, LAUNCH_ENDED);
 }

@@ -1,5 +1,4 @@
-/* Outputs' evidence of a failure: tests/golden/failures has a message in each file NAME.txt, and its verdict in
- * NAME.verdict; texts that only look like one included. */
+/* Outputs' evidence of a failure: each message of tests/golden/failures has a verdict; look-alikes included. */
 #include "unit.h"
 
 #include "launch/classify.h"
@@ -21,7 +20,7 @@ static char *read_golden(const char *name, const char *kind, size_t *length)
     return text;
 }
 
-static int read_goldens(void **state)
+AROUND(read_goldens)
 {
     DIR *directory = opendir(CARMA_GOLDEN "/failures");
     struct dirent *entry;
@@ -40,10 +39,9 @@ static int read_goldens(void **state)
     }
     if (directory)
         closedir(directory);
-    return 0;
 }
 
-static int free_goldens(void **state)
+AROUND(free_goldens)
 {
     for (size_t i = 0; i < count; i++) {
         free(goldens[i].name);
@@ -51,7 +49,6 @@ static int free_goldens(void **state)
         free(goldens[i].verdict);
     }
     free(goldens);
-    return 0;
 }
 
 static char *print_verdict(const struct classify_verdict *verdict)
@@ -116,11 +113,10 @@ static char *dressed(const char *text, int way)
 /* tests/golden/messages.tsv. */
 TEST(test_the_table_of_messages)
 {
-    CLEANUP(free_ptr) char *table = NULL;
-    size_t length, rows = 0;
+    CLEANUP(free_ptr) char *table = file_text(CARMA_GOLDEN "/messages.tsv");
+    size_t rows = 0;
     char *rest, *line;
 
-    fail_if(file_read(CARMA_GOLDEN "/messages.tsv", 1 << 20, &table, &length, &trouble) < 0, trouble);
     for (line = strtok_r(table, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         const char *kind = strsep(&line, "\t"), *source = strsep(&line, "\t");
         char *text;
@@ -251,29 +247,27 @@ TEST(test_long_lines)
 }
 
 /* A device that does not start is the device's failure, as each framework says it. */
-TEST(test_devices_that_do_not_start)
-{
-    static const char *const lines[] = {
-        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
-        "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
-        "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
-        "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
-        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before?",
-        "RuntimeError: CUDA error: initialization error",
-        "CUDA error at main.cu:12: no CUDA-capable device is detected",
-        "cudaGetDevice() failed. Status: CUDA_ERROR_DEVICE_UNAVAILABLE",
-        "E external/cuda_driver.cc:265] failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized",
-        "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA",
-        "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
-        "cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorDevicesUnavailable",
-    };
+static const char *const devices_that_do_not_start[] = {
+    "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+    "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
+    "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+    "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before?",
+    "RuntimeError: CUDA error: initialization error",
+    "CUDA error at main.cu:12: no CUDA-capable device is detected",
+    "cudaGetDevice() failed. Status: CUDA_ERROR_DEVICE_UNAVAILABLE",
+    "E external/cuda_driver.cc:265] failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized",
+    "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA",
+    "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
+    "cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorDevicesUnavailable",
+};
 
-    for (size_t i = 0; i < array_size(lines); i++) {
-        struct classify_verdict verdict;
-        classify_output(lines[i], strlen(lines[i]), &verdict);
-        if (verdict.kind != OUTPUT_GPU_ERROR)
-            fail_msg("%s: %s", lines[i], output_kind_name(verdict.kind));
-    }
+EACH_ROW(TEST, test_devices_that_do_not_start, devices_that_do_not_start)
+{
+    struct classify_verdict verdict;
+    classify_output(*row, strlen(*row), &verdict);
+    if (verdict.kind != OUTPUT_GPU_ERROR)
+        fail_msg("%s: %s", *row, output_kind_name(verdict.kind));
 }
 
 RUN_TESTS(read_goldens, free_goldens)

@@ -53,8 +53,7 @@ LAUNCH_TEST(test_conda)
     assert_has(contents(f->output), "sh $(x)\n4\n"); /* 0, 1, 2 and ls's own */
 }
 
-/* A process that the profile left running holds the descriptor that tells the execution; the job counts as running
- * nevertheless. */
+/* A process that the profile left holds the descriptor that tells the execution: the job counts as running. */
 LAUNCH_TEST(test_conda_runs)
 {
     make_conda(f);

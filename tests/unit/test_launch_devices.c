@@ -181,14 +181,13 @@ TEST(test_kernel)
 {
     char directory[] = "/tmp/carma-devices-XXXXXX";
     char name[32];
-    CLEANUP(free_ptr) char *cgroup = NULL;
 
     if (geteuid() != 0 || device_filter_try(&trouble) < 0) {
         printf("device filters cannot be had here\n");
         skip();
     }
     snprintf(name, sizeof name, "test-%d", (int)getpid());
-    cgroup = cgroup_make(name);
+    CLEANUP(free_ptr) char *cgroup = cgroup_make(name);
     assert_non_null(cgroup);
     assert_non_null(mkdtemp(directory));
     if (is_denied(cgroup, directory, 195, 1)) { /* before: a system that keeps us from all devices tells nothing of

@@ -244,8 +244,7 @@ static void *wait_for_ever(void *nothing)
     return nothing;
 }
 
-/* The number of a session that has ended may lead another one by now. A process of which the main thread has ended has
- * not ended. */
+/* The number of an ended session may lead another by now. A process whose main thread has ended has not ended. */
 LAUNCH_TEST(test_sweep_spares_others)
 {
     struct proc_stat stat = {0};

@@ -40,24 +40,22 @@ LAUNCH_TEST(test_file)
     assert_string_equal(read.output, lease.output); /* whatever the user wrote */
 }
 
-LAUNCH_TEST(test_nonsense)
-{
-    static const char *const texts[] = {"",
-                                        "carma-lease 2\n",
-                                        "carma-lease 1\nx\n",
-                                        "carma-lease 1\ntask 1 2\n",
-                                        "carma-lease 1\nstep \n",
-                                        "carma-lease 1\nstep 0123456789012345\n",
-                                        "carma-lease 1\nstep 0\ncgroup x\n",
-                                        "carma-lease 1\nstep 0\ntask 0 5\n",
-                                        "carma-lease 1\nend 1\n",
-                                        "carma-lease 1\nend 1 0 0\nend 0 0 0\n"};
+static const char *const nonsense[] = {"",
+                                       "carma-lease 2\n",
+                                       "carma-lease 1\nx\n",
+                                       "carma-lease 1\ntask 1 2\n",
+                                       "carma-lease 1\nstep \n",
+                                       "carma-lease 1\nstep 0123456789012345\n",
+                                       "carma-lease 1\nstep 0\ncgroup x\n",
+                                       "carma-lease 1\nstep 0\ntask 0 5\n",
+                                       "carma-lease 1\nend 1\n",
+                                       "carma-lease 1\nend 1 0 0\nend 0 0 0\n"};
 
-    for (size_t i = 0; i < array_size(texts); i++) {
-        CLEANUP(lease_release) struct lease lease = {0};
-        if (lease_parse("x", texts[i], strlen(texts[i]), &lease, NULL) != -EINVAL)
-            fail_msg("'%s' is taken", texts[i]);
-    }
+EACH_ROW(LAUNCH_TEST, test_nonsense, nonsense)
+{
+    CLEANUP(lease_release) struct lease lease = {0};
+    if (lease_parse("x", *row, strlen(*row), &lease, NULL) != -EINVAL)
+        fail_msg("'%s' is taken", *row);
 }
 
 RUN_LAUNCH_TESTS

@@ -50,9 +50,8 @@ LAUNCH_TEST(test_status_at_the_limit)
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
 }
 
-/* Runs a job that prints its reaction to SIGUSR2. The signal comes as many seconds after its begin as it needs to be
- * ready for it. One that comes sooner is lost, and how soon a job is ready is the machine's affair. The script has the
- * seconds for which to wait in $patience. */
+/* Runs a job that prints its reaction to SIGUSR2, which comes as many seconds after its begin as it needs to be
+ * ready for it: a sooner one is lost, and how soon is the machine's affair. The script has the seconds in $patience. */
 static void expect_of_signal(struct fixture *f, const char *script, const char *expected)
 {
     static const int leads_s[] = {1, 5, 25};
@@ -82,8 +81,7 @@ LAUNCH_TEST(test_signal_before)
     assert_string_equal(contents(f->error), "");
 }
 
-/* A grandchild in another session gets it; a process that blocks it to ask for it, or waits for it, instead of catching
- * it, too. */
+/* A grandchild in another session gets it, and who blocks it to ask or wait for it instead of catching it. */
 LAUNCH_TEST(test_signal_reaches_all_who_heed)
 {
     expect_of_signal(f,
@@ -155,8 +153,7 @@ LAUNCH_TEST(test_leaving_after_the_signal)
     assert_false(f->status.warned);
 }
 
-/* The set of the signals that it waits for lies in a file of a file system of its own (FUSE), which never answers
- * readers. */
+/* The signals that it waits for lie in a file of a file system of its own (FUSE), which never answers readers. */
 LAUNCH_TEST(test_memory_that_hangs)
 {
     f->request.time_limit_ns = 6 * NS_PER_SEC;
@@ -204,8 +201,7 @@ LAUNCH_TEST(test_memory_that_hangs)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
-/* A job's saved files are there for its next launch, and after it; a directory in which it saved nothing goes with
- * it. */
+/* A job's saved files are there for its next launch, and after it; a directory in which it saved nothing is not. */
 LAUNCH_TEST(test_carried_over)
 {
     CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);

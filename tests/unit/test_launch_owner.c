@@ -1,7 +1,6 @@
 /* The owner of a process: of real launches with processes that fork, execute, are orphaned and change their session. */
 #include "launch_fixture.h"
 
-#include "launch/cgroup.h"
 #include "launch/lease.h"
 #include "launch/owner.h"
 

@@ -1,5 +1,4 @@
-/* Progress bars as tqdm and Lightning print them (tests/golden/progress: their own output), and lines of a job's
- * progress file. */
+/* Progress bars as tqdm and Lightning print them (tests/golden/progress), and lines of a job's progress file. */
 #include "unit.h"
 
 #include "launch/progress.h"

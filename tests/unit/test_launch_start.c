@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "launch/cgroup.h"
 #include "launch/spawn_shepherd.h"
 
 LAUNCH_TEST(test_profile_counts)
@@ -109,14 +108,12 @@ static bool is_own_group(const char *group)
     return group && strstr(group, "/" CGROUP_PREFIX);
 }
 
-/* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives its
- * parent. */
+/* A shepherd that waits takes the next job; one killed meanwhile is not missed, and none outlives its parent. */
 LAUNCH_TEST(test_prepared)
 {
     CLEANUP(free_ptr) char *next = xasprintf("%s/runs/next", f->root);
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
     CLEANUP(free_ptr) char *left = xasprintf("%s/left", next);
-    CLEANUP(free_ptr) char *group = NULL;
 
     assert_true(mkdir(runs, 0700) == 0 && mkdir(next, 0700) == 0 &&
                 mkdir(left, 0700) == 0); /* by a daemon that was killed */
@@ -138,7 +135,7 @@ LAUNCH_TEST(test_prepared)
     assert_int_not_equal(f->shepherd, second);
     first = wait_for_a_job(f);
     job = job_that_waits(first);
-    group = cgroup_of(job);
+    CLEANUP(free_ptr) char *group = cgroup_of(job);
     spawn_unprepare();
     assert_true(kill(first, 0) < 0 && kill(job, 0) < 0);
     assert_true(!is_own_group(group) || cgroup_open(group) == -ENOENT);
@@ -148,10 +145,9 @@ LAUNCH_TEST(test_prepared)
 /* The process of the next job is replaced where it is killed while it waits. */
 LAUNCH_TEST(test_prepared_job_is_killed)
 {
-    CLEANUP(free_ptr) char *group = NULL;
     pid_t shepherd = wait_for_a_job(f), job = job_that_waits(shepherd);
 
-    group = cgroup_of(job);
+    CLEANUP(free_ptr) char *group = cgroup_of(job);
     assert_int_equal(kill(job, SIGKILL), 0);
     while (!gone(job))
         pause_ms(5);
@@ -162,8 +158,7 @@ LAUNCH_TEST(test_prepared_job_is_killed)
     assert_int_equal(is_own_group(group), *f->status.cgroup != '\0');
 }
 
-/* A launch that has begun shows its user nothing but the checkpoint directory before it is let go, and leaves nothing
- * where it is dropped. */
+/* A launch shows its user only the checkpoint directory before it is let go, and leaves nothing where dropped. */
 LAUNCH_TEST(test_begun)
 {
     CLEANUP(free_ptr) char *checkpoints = xasprintf("%s/carma-%" PRIu64 ".ckpt", f->work, f->request.job);
@@ -198,7 +193,6 @@ LAUNCH_TEST(test_begun)
 /* The daemon's end is the end of a shepherd without a job. */
 LAUNCH_TEST(test_prepared_ends_with_the_daemon)
 {
-    CLEANUP(free_ptr) char *group = NULL;
     pid_t shepherd;
     int fds[2];
 
@@ -213,7 +207,7 @@ LAUNCH_TEST(test_prepared_ends_with_the_daemon)
     }
     assert_int_equal(read(fds[0], &shepherd, sizeof shepherd), sizeof shepherd);
     pid_t job = job_that_waits(shepherd);
-    group = cgroup_of(job);
+    CLEANUP(free_ptr) char *group = cgroup_of(job);
     assert_int_equal(kill(daemon, SIGKILL), 0);
     assert_int_equal(waitpid(daemon, NULL, 0), daemon);
     assert_int_equal(waitpid(shepherd, NULL, 0), shepherd); /* ours now */

@@ -74,15 +74,11 @@ TEST_BETWEEN(test_golden, make_directory, remove_directory)
 {
     const char *directory = *state;
     CLEANUP(free_ptr) char *path = xasprintf("%s/status", directory);
-    CLEANUP(free_ptr) char *golden = NULL;
-    CLEANUP(free_ptr) char *text = NULL;
     struct launch_status status;
-    size_t length;
 
-    assert_int_equal(file_read(CARMA_GOLDEN "/launch-status.txt", 4096, &golden, &length, &trouble), 0);
     assert_int_equal(status_write(directory, &sample, STATUS_LAST, &trouble), 0);
-    assert_int_equal(file_read(path, 4096, &text, &length, &trouble), 0);
-    assert_string_equal(text, golden);
+    CLEANUP(free_ptr) char *text = file_text(path);
+    expect_file(CARMA_GOLDEN "/launch-status.txt", text);
     assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_same(&status, &sample);
 }

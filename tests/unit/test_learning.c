@@ -1,7 +1,6 @@
 /* The core's knowledge of workloads: their memory, with a margin, and their activity. */
 #include "placement_fixture.h"
 #include "core/learn/learn.h"
-#include "core/ledger.h"
 #include "core/need/need.h"
 #include "core/share/slowdown.h"
 #include "core/users.h"
@@ -64,8 +63,7 @@ CARMA_TEST(test_the_margin_falls_with_the_runs)
     assert_int_equal(starts_with(f, submit_workload(f, "w", 1, 30 * GIB, -1)), 24 * GIB);
 }
 
-/* Normal runs of the assumed spread, and of three times as much. The estimate is enough for 98% (and not for nearly
- * all); of one to eight runs with the prior against them, for 88%. */
+/* Normal runs of the assumed spread: the estimate is enough for 98%; of thrice that, for 88% of one to eight runs. */
 CORE_TEST(test_the_learned_quantile_holds)
 {
     static const struct {

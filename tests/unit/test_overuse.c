@@ -1,11 +1,9 @@
-/* Jobs that use more than was reserved for them: their reservations grow, and a job that they run out of memory is a
- * victim (src/core/need/overuse.h). */
+/* Jobs that use more than was reserved: reservations grow, who runs out is a victim (src/core/need/overuse.h). */
 #include "core_fixture.h"
 #include "core/need/need.h"
 #include "core/waiting/order.h"
 #include "core/need/overuse.h"
 #include "core/quantum.h"
-#include "core/user.h"
 
 #define ADA 1000
 
@@ -128,8 +126,7 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {gpu, bytes}});
 }
 
-/* A job that uses a GPU that it was not given was granted nothing there. It is farther beyond than one that was granted
- * a part. */
+/* A job was granted nothing on a GPU that it was not given: it is farther beyond than one that was granted a part. */
 OVERUSE_TEST(test_a_stray_is_the_culprit)
 {
     uint64_t beside = running(f, 2 * GIB, 4 * GIB);

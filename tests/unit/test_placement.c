@@ -1,5 +1,4 @@
-/* Where a job is placed: carma's own policy by predicted slowdown, and the variants that configuration makes of the
- * same code. */
+/* Where a job is placed: carma's own policy by predicted slowdown, and its variants by configuration. */
 #include "core/share/slowdown.h"
 #include "placement_fixture.h"
 

@@ -3,7 +3,6 @@
 #include "core/need/fence.h"
 #include "core/guess/kin.h"
 #include "core/learn/learn.h"
-#include "core/user.h"
 #include "core/users.h"
 
 static void share_by_mps(struct fixture *f)
@@ -135,8 +134,7 @@ PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
     assert_int_equal(placed(f, 3)->placed.fence_bytes, 65 * GIB / 2);
 }
 
-/* The request and its headroom are the guess's own, even where that is all that was free. What nearly no job needs is
- * not the guess's. */
+/* The request and its headroom are the guess's own, even of all that was free; what nearly no job needs is not. */
 PRIOR_TEST(test_the_fence_has_headroom_and_an_end)
 {
     submit(f, 1, 18 * GIB);
@@ -214,8 +212,7 @@ PRIOR_TEST(test_the_server_s_own_workloads_move_it)
     ask_for(f, "", 30 * GIB);
 }
 
-/* The room (21 GiB) is on one GPU; a workload that completes on the other shows that it is enough for who waits, who
- * then starts with so much. */
+/* The room (21 GiB) is on one GPU; a workload that completes on the other shows what is enough for who waits. */
 static int64_t starts_with_less(struct fixture *f, const char *completes, const char *waits)
 {
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});

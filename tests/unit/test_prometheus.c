@@ -1,5 +1,4 @@
-/* Prometheus's text format: the writer, and that docs/formats/prometheus.md has the table of metrics as it is. With
- * --table it prints that table instead. */
+/* Prometheus's text format: the writer, and the table in docs/formats/prometheus.md, which --table prints instead. */
 #include "unit.h"
 
 #include "daemon/metrics/metrics.h"
@@ -19,55 +18,51 @@ TEST(test_begin)
     expect(&out, "# HELP a_total What \"is\" \\\\ and\\nwas.\n# TYPE a_total counter\n");
 }
 
-TEST(test_values)
-{
-    static const struct {
-        int64_t value;
-        enum prometheus_unit unit;
-        const char *text;
-    } cases[] = {
-        {0, PROMETHEUS_WHOLE, "a 0\n"},
-        {INT64_MAX, PROMETHEUS_WHOLE, "a 9223372036854775807\n"},
-        {INT64_MIN, PROMETHEUS_WHOLE, "a -9223372036854775808\n"},
-        {1, PROMETHEUS_MILLI, "a 0.001\n"},
-        {-1999, PROMETHEUS_MILLI, "a -1.999\n"},
-        {1000, PROMETHEUS_MILLI, "a 1.000\n"},
-        {INT64_C(86400000000001), PROMETHEUS_NANO, "a 86400.000000001\n"},
-        {INT64_MIN, PROMETHEUS_NANO, "a -9223372036.854775808\n"},
-    };
+static const struct {
+    int64_t value;
+    enum prometheus_unit unit;
+    const char *text;
+} values[] = {
+    {0, PROMETHEUS_WHOLE, "a 0\n"},
+    {INT64_MAX, PROMETHEUS_WHOLE, "a 9223372036854775807\n"},
+    {INT64_MIN, PROMETHEUS_WHOLE, "a -9223372036854775808\n"},
+    {1, PROMETHEUS_MILLI, "a 0.001\n"},
+    {-1999, PROMETHEUS_MILLI, "a -1.999\n"},
+    {1000, PROMETHEUS_MILLI, "a 1.000\n"},
+    {INT64_C(86400000000001), PROMETHEUS_NANO, "a 86400.000000001\n"},
+    {INT64_MIN, PROMETHEUS_NANO, "a -9223372036.854775808\n"},
+};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct strbuf out = {0};
-        prometheus_sample(&out, "a", NULL, cases[i].value, cases[i].unit);
-        expect(&out, cases[i].text);
-    }
+EACH_ROW(TEST, test_values, values)
+{
+    struct strbuf out = {0};
+    prometheus_sample(&out, "a", NULL, row->value, row->unit);
+    expect(&out, row->text);
 }
 
 /* Possible labels: all names of users and jobs. */
-TEST(test_labels)
-{
-    static const struct {
-        const char *value, *written;
-    } cases[] = {
-        {"plain", "plain"},
-        {"a\"b\\c\nd", "a\\\"b\\\\c\\nd"},
-        {"\"} 1\na{b=\"", "\\\"} 1\\na{b=\\\""},
-        {"tab\there\x1b[31m\x7f", "tab?here?[31m?"},
-        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"},
-        {"\xff\xfe", "??"},
-        {"cut \xe2\x82", "cut ??"},
-        {"cut \xc3\"", "cut ?\\\""},
-        {"long \xc0\x80 \xe0\x80\x80 \xf0\x80\x80\x80", "long ?? ??? ????"},
-        {"half \xed\xa0\x80, beyond \xf4\x90\x80\x80", "half ???, beyond ????"},
-    };
+static const struct {
+    const char *value, *written;
+} labels_rows[] = {
+    {"plain", "plain"},
+    {"a\"b\\c\nd", "a\\\"b\\\\c\\nd"},
+    {"\"} 1\na{b=\"", "\\\"} 1\\na{b=\\\""},
+    {"tab\there\x1b[31m\x7f", "tab?here?[31m?"},
+    {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"},
+    {"\xff\xfe", "??"},
+    {"cut \xe2\x82", "cut ??"},
+    {"cut \xc3\"", "cut ?\\\""},
+    {"long \xc0\x80 \xe0\x80\x80 \xf0\x80\x80\x80", "long ?? ??? ????"},
+    {"half \xed\xa0\x80, beyond \xf4\x90\x80\x80", "half ???, beyond ????"},
+};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        const struct prometheus_label labels[] = {{"x", cases[i].value}, {"y", "1"}, {NULL, NULL}};
-        CLEANUP(free_ptr) char *text = xasprintf("a{x=\"%s\",y=\"1\"} 7\n", cases[i].written);
-        struct strbuf out = {0};
-        prometheus_sample(&out, "a", labels, 7, PROMETHEUS_WHOLE);
-        expect(&out, text);
-    }
+EACH_ROW(TEST, test_labels, labels_rows)
+{
+    const struct prometheus_label labels[] = {{"x", row->value}, {"y", "1"}, {NULL, NULL}};
+    CLEANUP(free_ptr) char *text = xasprintf("a{x=\"%s\",y=\"1\"} 7\n", row->written);
+    struct strbuf out = {0};
+    prometheus_sample(&out, "a", labels, 7, PROMETHEUS_WHOLE);
+    expect(&out, text);
 }
 
 TEST(test_labels_that_say_nothing)

@@ -1,7 +1,5 @@
-/* The sharing modes a GPU, one rule at a time (src/core/share/sharing.h). Properties of every world are in
- * tests/property. */
+/* The sharing modes a GPU, rule by rule (src/core/share/sharing.h). Properties of every world: tests/property. */
 #include "core_fixture.h"
-#include "core/ledger.h"
 
 /* GPU i is shared in ways[i]. */
 static void share(struct fixture *f, const uint32_t ways[GPUS])

@@ -18,12 +18,6 @@ static void simulate(const struct sim_job *jobs, size_t count, const struct sim_
     observe(jobs, count, node, options, NULL);
 }
 
-static void near(double value, double wanted, double tolerance)
-{
-    if (!(fabs(value - wanted) <= tolerance))
-        fail_msg("%.9g instead of %.9g", value, wanted);
-}
-
 TEST(one_job_alone)
 {
     struct sim_job job = job_of(&half, 5, 1000);
@@ -31,16 +25,16 @@ TEST(one_job_alone)
     double idle_j = 12 * 50.0, busy_j = 1000 * contention_power_w(0.5, 50, 250);
 
     simulate(&job, 1, &one_gpu, &options);
-    near(result.makespan_s, 1012, 1e-6);
-    near(result.wait.mean_s, 0, 1e-9);
-    near(result.execution.mean_s, 1012, 1e-6);
-    near(result.completion.p95_s, 1012, 1e-6);
-    near(result.measures.sharing.max, 1.012, 1e-9);
-    near(result.measures.bounded.p95, 1.012, 1e-9);
-    near(result.measures.jain, 1, 1e-9);
-    near(result.energy_j, idle_j + busy_j, 1e-3);
-    near(result.activity_mean, 0.5 * 1000 / 1012, 1e-9);
-    near(result.memory_mean_bytes, 10.0 * GIB * (1012 - 27) / 1012, 1);
+    assert_near(result.makespan_s, 1012, 1e-6);
+    assert_near(result.wait.mean_s, 0, 1e-9);
+    assert_near(result.execution.mean_s, 1012, 1e-6);
+    assert_near(result.completion.p95_s, 1012, 1e-6);
+    assert_near(result.measures.sharing.max, 1.012, 1e-9);
+    assert_near(result.measures.bounded.p95, 1.012, 1e-9);
+    assert_near(result.measures.jain, 1, 1e-9);
+    assert_near(result.energy_j, idle_j + busy_j, 1e-3);
+    assert_near(result.activity_mean, 0.5 * 1000 / 1012, 1e-9);
+    assert_near(result.memory_mean_bytes, 10.0 * GIB * (1012 - 27) / 1012, 1);
     assert_int_equal(result.completed, 1);
     assert_int_equal(result.oom, 0);
     assert_int_equal(result.rows[0].first_launch_ns, SECONDS(5));
@@ -52,32 +46,30 @@ TEST(two_jobs_share)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000)};
     struct sim_options options = eager("magm");
-    /* The first trains alone from 12 to 112 (100 done), then shares: 900 / 0.75 = 1200 more seconds. By then the second
-     * has done 900 of its 1000, and goes on alone. */
+    /* The first trains alone from 12 to 112, then shares: 1200 more seconds. The second has done 900 of 1000 then. */
     double first_end = 112 + 1200, second_end = first_end + 100;
 
     simulate(jobs, 2, &one_gpu, &options);
-    near((double)result.rows[0].ended_ns / 1e9, first_end, 1e-6);
-    near((double)result.rows[1].ended_ns / 1e9, second_end, 1e-6);
-    near(result.makespan_s, second_end, 1e-6);
-    near(result.energy_j, 12 * 50 + 200 * contention_power_w(0.5, 50, 250) + 1200 * contention_power_w(0.75, 50, 250),
-         1e-3);
-    near(result.measures.sharing.max, (first_end - 0) / 1000, 1e-9);
-    near(result.measures.sharing.mean, (first_end + second_end - 100) / 2000, 1e-9);
+    assert_near((double)result.rows[0].ended_ns / 1e9, first_end, 1e-6);
+    assert_near((double)result.rows[1].ended_ns / 1e9, second_end, 1e-6);
+    assert_near(result.makespan_s, second_end, 1e-6);
+    assert_near(result.energy_j,
+                12 * 50 + 200 * contention_power_w(0.5, 50, 250) + 1200 * contention_power_w(0.75, 50, 250), 1e-3);
+    assert_near(result.measures.sharing.max, (first_end - 0) / 1000, 1e-9);
+    assert_near(result.measures.sharing.mean, (first_end + second_end - 100) / 2000, 1e-9);
 
     options.share = SHARE_TIME_SLICE;
     simulate(jobs, 2, &one_gpu, &options);
     double g = 0.5 / 0.65, rate = (1 - (1 - g) * (1 - g) - 0.1 * g * g) / (2 * g);
-    near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
 
     options.share = SHARE_MPS;
     options.contention.capacity = 1.25; /* 0.9375 together */
     simulate(jobs, 2, &one_gpu, &options);
-    near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / 0.9375, 1e-6);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / 0.9375, 1e-6);
 }
 
-/* The sharing mode decides how jobs contend: a job that asks for streams gets streams, and the next cannot join it by
- * MPS. */
+/* The mode decides how jobs contend: one that asks for streams gets them, and the next cannot join it by MPS. */
 TEST(jobs_share_as_they_were_placed)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
@@ -88,18 +80,17 @@ TEST(jobs_share_as_they_were_placed)
     jobs[0].share = jobs[1].share = SHARE_TIME_SLICE;
     jobs[2].share = SHARE_MPS;
     simulate(jobs, 3, &one_gpu, &options);
-    near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
     assert_true(result.rows[2].first_launch_ns >= result.rows[1].ended_ns);
 
     options.share = SHARE_EXCLUSIVE; /* where nobody gets MPS either */
     simulate(jobs, 3, &one_gpu, &options);
-    near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
     assert_int_equal(result.rows[1].first_launch_ns, result.rows[0].ended_ns);
     assert_int_equal(result.rows[2].state, JOB_REFUSED);
 }
 
-/* One MPS server for all lets any job join any; one for each user, any of his own. Those of GPUs are of one user, and
- * of a job of several GPUs from its start. */
+/* A server for all lets any join any; a user's, his own; one of GPUs, one user's or a large job's from its start. */
 TEST(mps_servers)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
@@ -118,7 +109,7 @@ TEST(mps_servers)
             assert_int_equal(result.rows[2].first_launch_ns, result.rows[1].ended_ns);
         }
         if (options.core.mps_domain == MPS_DOMAIN_GPU)
-            near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
+            assert_near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
     }
     jobs[1].uid = 0; /* user 0's job of several GPUs beside his others */
     options.core.mps_domain = MPS_DOMAIN_USER;
@@ -136,9 +127,9 @@ TEST(slowest_side)
     jobs[1].work_ns = SECONDS(300);
     simulate(jobs, 2, &two_gpus, &options);
     /* The second trains from 13 at 0.75 for 400 s; the first did 1 s before, 300 meanwhile, 699 after. */
-    near((double)result.rows[1].ended_ns / 1e9, 13 + 400, 1e-6);
-    near((double)result.rows[0].ended_ns / 1e9, 413 + 699, 1e-6);
-    near(result.activity_mean * 2 * result.makespan_s, 2 * 0.5 * 1000 + 0.5 * 300, 1e-3);
+    assert_near((double)result.rows[1].ended_ns / 1e9, 13 + 400, 1e-6);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 413 + 699, 1e-6);
+    assert_near(result.activity_mean * 2 * result.makespan_s, 2 * 0.5 * 1000 + 0.5 * 300, 1e-3);
 }
 
 static uint32_t crashes_of(const struct sim_job *job, const struct sim_options *options)
@@ -179,16 +170,16 @@ TEST(late_joiner_crashes_and_recovers)
     assert_int_equal(result.rows[0].crashes, 0);
     assert_int_equal(result.rows[1].crashes, 1);
     /* It trained from 22 until its memory was due at 37, so the first lost a quarter of that. */
-    near((double)result.rows[0].ended_ns / 1e9, 1012 + 15 * 0.25, 1e-6);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 1012 + 15 * 0.25, 1e-6);
     /* Then it waits for an idle GPU and begins anew. */
     assert_int_equal(result.rows[1].first_launch_ns, SECONDS(10));
-    near((double)(result.rows[1].last_launch_ns - result.rows[0].ended_ns), 0, 1);
-    near((double)result.rows[1].ended_ns / 1e9, 1015.75 + 1012, 1e-6);
-    near(result.wait.mean_s, 0, 1e-9);
+    assert_near((double)(result.rows[1].last_launch_ns - result.rows[0].ended_ns), 0, 1);
+    assert_near((double)result.rows[1].ended_ns / 1e9, 1015.75 + 1012, 1e-6);
+    assert_near(result.wait.mean_s, 0, 1e-9);
     assert_int_equal(result.completed, 2);
     /* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
-    near(result.measures.sharing.max, (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000,
-         1e-9);
+    assert_near(result.measures.sharing.max,
+                (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000, 1e-9);
     assert_true(result.measures.bounded.max > 1.9);
     jobs[0].uses = jobs[1].uses = &exact; /* what just fits runs */
     simulate(jobs, 2, &one_gpu, &options);
@@ -206,7 +197,7 @@ TEST(what_never_fits_is_given_up)
     assert_int_equal(result.completed, 0);
     assert_int_equal(result.rows[0].state, JOB_GPU_OOM);
     assert_int_equal(result.oom, 1); /* it asked for more than the GPU has: no second try */
-    near(result.makespan_s, 27, 1e-6);
+    assert_near(result.makespan_s, 27, 1e-6);
     assert_int_equal(result.given_up, 1);
     assert_true(isnan(result.measures.sharing.max));
     job.request_bytes = 41 * GIB;
@@ -225,10 +216,10 @@ TEST(waiting_is_no_sharing)
 
     jobs[1].uid = 7;
     simulate(jobs, 2, &one_gpu, &options);
-    near(result.measures.sharing.max, 1.012, 1e-9);
-    near(result.measures.bounded.max, 2.024, 1e-9);
+    assert_near(result.measures.sharing.max, 1.012, 1e-9);
+    assert_near(result.measures.bounded.max, 2.024, 1e-9);
     assert_int_equal(result.measures.users, 2);
-    near(result.measures.jain, 0.9, 1e-9); /* (1 + 2)^2 / (2 * (1 + 4)) */
+    assert_near(result.measures.jain, 0.9, 1e-9); /* (1 + 2)^2 / (2 * (1 + 4)) */
 }
 
 /* While both wait, one with a share of three gets three times as much as one with one. */
@@ -249,7 +240,7 @@ TEST(shares_divide_the_gpus)
     simulate(jobs, array_size(jobs), &four_gpus, &options);
     for (size_t i = 0; i < array_size(jobs); i++)
         started[i % 2] += result.rows[i].first_launch_ns < SECONDS(600 * 30);
-    near(started[1] / (double)started[0], 3, 0.4);
+    assert_near(started[1] / (double)started[0], 3, 0.4);
 }
 
 /* A job that waits for ever ends nothing but itself. */
@@ -265,8 +256,8 @@ TEST(what_never_runs_is_told)
     assert_int_equal(result.never_ended, 1);
     assert_string_equal(result.never_ended_why, "2 GPUs needed, a user's limit is 1 (max_gpus_per_user)");
     assert_int_equal(result.rows[1].ended_ns, -1);
-    near(result.makespan_s, 112, 1e-6);
-    near(result.completion.mean_s, 112, 1e-6);
+    assert_near(result.makespan_s, 112, 1e-6);
+    assert_near(result.completion.mean_s, 112, 1e-6);
     simulate(jobs + 1, 1, &two_gpus, &options);
     assert_true(isnan(result.wait.mean_s) && isnan(result.completion.p95_s));
 }
@@ -397,19 +388,17 @@ TEST(mig_instances)
     options.mig_slices = 3;
     simulate(jobs, 3, &one_gpu, &options);
     /* Each for itself on 3 of 7 compute slices and 4 of 8 memory slices. */
-    near((double)result.rows[0].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
-    near((double)result.rows[1].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
-    near(result.makespan_s, 2 * (12 + 700 / rate), 1e-6);
-    near(result.activity_mean * result.makespan_s, 3 * 0.5 * 700, 1e-3);
+    assert_near((double)result.rows[0].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
+    assert_near((double)result.rows[1].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
+    assert_near(result.makespan_s, 2 * (12 + 700 / rate), 1e-6);
+    assert_near(result.activity_mean * result.makespan_s, 3 * 0.5 * 700, 1e-3);
 }
 
 static void refused(const struct sim_job *jobs, size_t count, const struct sim_options *options, const char *complaint)
 {
-
     sim_result_release(&result);
     assert_true(sim_run(jobs, count, &one_gpu, options, NULL, &result, &trouble) < 0);
-    if (!strstr(trouble.text, complaint))
-        fail_msg("'%s' does not say '%s'", trouble.text, complaint);
+    assert_has(trouble.text, complaint);
 }
 
 TEST(bad_input)
@@ -443,8 +432,8 @@ TEST(jitter_is_of_the_seed_and_the_job)
         sum += x;
         squares += x * x;
     }
-    near(sum / 20000, 0, 0.02);
-    near(squares / 20000, 1, 0.03);
+    assert_near(sum / 20000, 0, 0.02);
+    assert_near(squares / 20000, 1, 0.03);
     assert_true(random_normal(1, 5) == random_normal(1, 5));
     assert_true(random_normal(1, 5) != random_normal(2, 5));
     assert_true(random_normal(1, 5) != random_normal(1, 6));
@@ -457,7 +446,7 @@ TEST(jitter_is_of_the_seed_and_the_job)
     int64_t first = result.rows[0].work_ns;
     int64_t second = result.rows[1].work_ns;
     assert_int_not_equal(second, first);
-    near((double)first / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
+    assert_near((double)first / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
     strcpy(options.core.policy, "exclusive");
     simulate(jobs, 2, &two_gpus, &options);
     assert_int_equal(result.rows[1].work_ns, second);

@@ -1,23 +1,18 @@
 #include "unit.h"
 
+#include "sim_fixture.h"
 #include "sim/past.h"
 
-#define SECONDS(n) ((int64_t)((n)*1e9))
-
-static const struct sim_node node = {.gpu_count = 2, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
-static const struct sim_use half = {.activity = 0.5, .resident_bytes = 10 * GIB, .need_bytes = 12 * GIB};
-static const struct sim_use large = {.activity = 0.8, .resident_bytes = 30 * GIB, .need_bytes = 30 * GIB};
+static const struct sim_use raised = {.activity = 0.5, .resident_bytes = 10 * GIB, .need_bytes = 12 * GIB};
+static const struct sim_use busy = {.activity = 0.8, .resident_bytes = 30 * GIB, .need_bytes = 30 * GIB};
 static const struct sim_use small = {.activity = 0.2, .resident_bytes = 1 * GIB, .need_bytes = 1 * GIB};
 
-static struct sim_job job_of(const struct sim_use *use, const char *workload, double arrival_s, double work_s)
+static struct sim_job named_job(const struct sim_use *use, const char *workload, double arrival_s, double work_s)
 {
-    return (struct sim_job){.arrival_ns = SECONDS(arrival_s),
-                            .work_ns = SECONDS(work_s),
-                            .gpus = 1,
-                            .use_count = 1,
-                            .uses = use,
-                            .workload = workload,
-                            .request_bytes = -1};
+    struct sim_job job = job_of(use, arrival_s, work_s);
+
+    job.workload = workload;
+    return job;
 }
 
 static void take(void *recorded, const struct record *record)
@@ -25,43 +20,24 @@ static void take(void *recorded, const struct record *record)
     past_record(recorded, record);
 }
 
-/* A core that shares at once, and that wants the samples from which it could learn. */
-static struct sim_options eager(void)
-{
-    struct sim_options options;
-
-    sim_options_default(&options);
-    strcpy(options.core.policy, "round-robin");
-    options.core.memory_view = MEMORY_MONITOR;
-    options.core.decide_period_ns = 0;
-    options.core.settle_ns = 0;
-    options.core.learn = true;
-    return options;
-}
-
 static struct past *past_of(const struct sim_job *jobs, size_t count, struct past_jobs *past)
 {
-    struct sim_options options = eager();
+    struct sim_options options = eager("round-robin");
     struct past *recorded = past_new();
     struct sim_observer observer = {.user = recorded, .on_record = take};
     CLEANUP(sim_result_release) struct sim_result result;
 
-    fail_if(sim_run(jobs, count, &node, &options, &observer, &result, &trouble) != 0, trouble);
+    options.core.learn = true; /* so that it wants the samples */
+    fail_if(sim_run(jobs, count, &two_gpus, &options, &observer, &result, &trouble) != 0, trouble);
     past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, past);
     return recorded;
-}
-
-static void near(double value, double wanted, double tolerance)
-{
-    if (!(fabs(value - wanted) <= tolerance))
-        fail_msg("%.9g instead of %.9g", value, wanted);
 }
 
 /* The jobs' figures come out of the records again, though they shared their GPUs for a part of it. */
 TEST(jobs_come_back)
 {
-    struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
-                             job_of(&half, "a", 700, 1000), job_of(&small, "b", 800, 500)};
+    struct sim_job jobs[] = {named_job(&raised, "a", 100, 2000), named_job(&small, "b", 100, 2000),
+                             named_job(&raised, "a", 700, 1000), named_job(&small, "b", 800, 500)};
     struct past_jobs past;
 
     jobs[3].request_bytes = 3 * GIB;
@@ -76,9 +52,9 @@ TEST(jobs_come_back)
         assert_int_equal(past.items[i].arrival_ns, jobs[i].arrival_ns - jobs[0].arrival_ns);
         assert_string_equal(past.items[i].workload, jobs[i].workload);
         assert_int_equal(past.items[i].request_bytes, jobs[i].request_bytes);
-        near(past.items[i].uses[0].activity, jobs[i].uses[0].activity, 0.005);
+        assert_near(past.items[i].uses[0].activity, jobs[i].uses[0].activity, 0.005);
         assert_int_equal(past.items[i].uses[0].need_bytes, jobs[i].uses[0].need_bytes);
-        near((double)past.items[i].work_ns / 1e9, (double)jobs[i].work_ns / 1e9, 5);
+        assert_near((double)past.items[i].work_ns / 1e9, (double)jobs[i].work_ns / 1e9, 5);
     }
     /* The last two never had a GPU for themselves for long enough: they get the figures of their workload's others. */
     assert_int_equal(past.inferred, 2);
@@ -88,13 +64,13 @@ TEST(jobs_come_back)
 /* A job on two GPUs, slowed on one of them. */
 TEST(the_slowest_side_counts)
 {
-    struct sim_job jobs[] = {job_of(&half, "a", 0, 2000), job_of(&half, "b", 500, 1000)};
+    struct sim_job jobs[] = {named_job(&raised, "a", 0, 2000), named_job(&raised, "b", 500, 1000)};
     struct past_jobs past;
 
     jobs[0].gpus = 2;
     struct past *recorded = past_of(jobs, 2, &past);
-    near((double)past.items[0].work_ns / 1e9, 2000, 5);
-    near((double)past.items[1].work_ns / 1e9, 1000, 5);
+    assert_near((double)past.items[0].work_ns / 1e9, 2000, 5);
+    assert_near((double)past.items[1].work_ns / 1e9, 1000, 5);
     assert_int_equal(past.items[0].gpus, 2);
     past_free(recorded);
 }
@@ -102,13 +78,14 @@ TEST(the_slowest_side_counts)
 /* A run that crashed is not a run to the end, but it slowed others; the last one counts. */
 TEST(crashed_runs)
 {
-    struct sim_job jobs[] = {job_of(&large, "a", 0, 1000), job_of(&large, "b", 1, 1000), job_of(&large, "c", 2, 1000)};
+    struct sim_job jobs[] = {named_job(&busy, "a", 0, 1000), named_job(&busy, "b", 1, 1000),
+                             named_job(&busy, "c", 2, 1000)};
     struct past_jobs past;
     struct past *recorded = past_of(jobs, 3, &past);
 
     assert_int_equal(past.count, 3);
     for (size_t i = 0; i < 3; i++)
-        near((double)past.items[i].work_ns / 1e9, 1000, 5);
+        assert_near((double)past.items[i].work_ns / 1e9, 1000, 5);
     assert_int_equal(past.items[2].uses[0].need_bytes, 30 * GIB);
     past_free(recorded);
 }
@@ -147,9 +124,9 @@ TEST(what_is_left_out)
     assert_int_equal(past.items[0].user_share, 3);
     assert_int_equal(past.items[1].arrival_ns, SECONDS(20));
     assert_int_equal(past.items[0].work_ns, NS_PER_MS);
-    near(past.items[1].uses[0].activity, PAST_ACTIVITY_ASSUMED, 0);
+    assert_near(past.items[1].uses[0].activity, PAST_ACTIVITY_ASSUMED, 0);
     /* From 112 to 200 three of activity 0.5 deliver 0.875, then two 0.75. */
-    near((double)past.items[1].work_ns / 1e9, 88 * 0.875 / 1.5 + 12 * 0.75, 1e-6);
+    assert_near((double)past.items[1].work_ns / 1e9, 88 * 0.875 / 1.5 + 12 * 0.75, 1e-6);
     past_free(recorded);
 }
 
@@ -182,11 +159,11 @@ TEST(jobs_shared_as_recorded)
                              all = {.mps_domain = MPS_DOMAIN_USER, .mps_multiuser = true};
     double turns_s = 100 * 0.576923076923;
 
-    near(work_of_two(SHARE_MPS, all), 75, 1e-6);
-    near(work_of_two(SHARE_MPS, node_wide), 75, 1e-6);
-    near(work_of_two(SHARE_MPS, each), turns_s, 1e-6);
-    near(work_of_two(SHARE_TIME_SLICE, all), turns_s, 1e-6);
-    near(work_of_two(SHARE_ANY, all), 75, 1e-6);
+    assert_near(work_of_two(SHARE_MPS, all), 75, 1e-6);
+    assert_near(work_of_two(SHARE_MPS, node_wide), 75, 1e-6);
+    assert_near(work_of_two(SHARE_MPS, each), turns_s, 1e-6);
+    assert_near(work_of_two(SHARE_TIME_SLICE, all), turns_s, 1e-6);
+    assert_near(work_of_two(SHARE_ANY, all), 75, 1e-6);
 }
 
 static void sample(struct past *recorded, double at_s, int32_t permille)
@@ -220,8 +197,8 @@ TEST(samples_that_tell)
     note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(700), .job = 1});
     past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2);
-    near(past.items[0].uses[0].activity, 0.71, 1e-9);
+    assert_near(past.items[0].uses[0].activity, 0.71, 1e-9);
     assert_int_equal(past.inferred, 1);
-    near(past.items[1].uses[0].activity, 0.71, 1e-9);
+    assert_near(past.items[1].uses[0].activity, 0.71, 1e-9);
     past_free(recorded);
 }

@@ -1,9 +1,7 @@
 /* Predictions by sharing mode (src/core/share/slowdown.h), against values worked out by hand. */
 
 #include "core_fixture.h"
-#include "core/ledger.h"
 #include "core/share/slowdown.h"
-#include "core/user.h"
 
 static const uint32_t ADA = 7, BOB = 8;
 
@@ -114,23 +112,21 @@ CORE_TEST(test_turns_are_taken_where_that_pays)
 }
 
 /* Activities of ADA's processes, then of BOB's; 0 ends each. The reference is the formula in floating point. */
-TEST(test_processes_take_turns)
-{
-    static const struct {
-        int32_t activities[3];
-        int64_t slowdown;
-    } cases[] = {{{300, 300}, 1340}, {{300, 500}, 1465},      {{500, 500}, 1733},     {{50, 820}, 1085},
-                 {{900, 900}, 2222}, {{200, 200, 200}, 1430}, {{300, 500, 900}, 2445}};
+static const struct {
+    int32_t activities[3];
+    int64_t slowdown;
+} processes_take_turns[] = {{{300, 300}, 1340}, {{300, 500}, 1465},      {{500, 500}, 1733},     {{50, 820}, 1085},
+                            {{900, 900}, 2222}, {{200, 200, 200}, 1430}, {{300, 500, 900}, 2445}};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct fixture *f;
-        setup((void **)&f);
-        only_gpu(f, SHARE_TIME_SLICE, 0);
-        for (size_t k = 0; k < 3 && cases[i].activities[k]; k++)
-            place_beside(f, ADA, SHARE_TIME_SLICE, cases[i].activities[k]);
-        near(there(f).worst_permille, cases[i].slowdown, 2);
-        teardown((void **)&f);
-    }
+EACH_ROW(TEST, test_processes_take_turns, processes_take_turns)
+{
+    struct fixture *f;
+    setup((void **)&f);
+    only_gpu(f, SHARE_TIME_SLICE, 0);
+    for (size_t k = 0; k < 3 && row->activities[k]; k++)
+        place_beside(f, ADA, SHARE_TIME_SLICE, row->activities[k]);
+    near(there(f).worst_permille, row->slowdown, 2);
+    teardown((void **)&f);
 }
 
 /* The next job's prediction, and how much it adds, are of one model. */

@@ -197,29 +197,26 @@ TEST(test_raised_requests)
                    "gpumem:32768M,gpubig:1,gpusm:300");
 }
 
-TEST(test_beyond_what_is_free)
+static const struct {
+    const char *old, *used;
+    int64_t refusals;
+    const char *wanted; /* NULL: it stays */
+} beyond_what_is_free[] = {
+    {"gres:gpumem:20G,gres:gpusm:600,gres:gpuslot:2", "gpusm:4800", 1, "gpumem:20G,gpusm:1201,gpuslot:2"},
+    {"gpumem:20G,gpusm:1201", "gpusm:4800", 2, "gpumem:20G,gpusm:1951"},
+    {"gpusm:600", "gpusm:4800", 9, "gpusm:6000"},
+    {"gpusm:6000", "gpusm:4800", 9, NULL},
+    {"gpumem:20G", "gpusm:4800", 1, NULL},
+};
+
+EACH_ROW(TEST, test_beyond_what_is_free, beyond_what_is_free)
 {
-    static const struct {
-        const char *old, *used;
-        int64_t refusals;
-        const char *wanted; /* NULL: it stays */
-    } cases[] = {
-        {"gres:gpumem:20G,gres:gpusm:600,gres:gpuslot:2", "gpusm:4800", 1, "gpumem:20G,gpusm:1201,gpuslot:2"},
-        {"gpumem:20G,gpusm:1201", "gpusm:4800", 2, "gpumem:20G,gpusm:1951"},
-        {"gpusm:600", "gpusm:4800", 9, "gpusm:6000"},
-        {"gpusm:6000", "gpusm:4800", 9, NULL},
-        {"gpumem:20G", "gpusm:4800", 1, NULL},
-    };
+    CLEANUP(text_release) struct text list = {0};
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(text_release) struct text list = {0};
-
-        assert_int_equal(
-            counts_beyond_free(cases[i].old, "gpumem:160G,gpusm:6000", cases[i].used, cases[i].refusals, &list),
-            cases[i].wanted != NULL);
-        if (cases[i].wanted)
-            assert_string_equal(list.bytes, cases[i].wanted);
-    }
+    assert_int_equal(counts_beyond_free(row->old, "gpumem:160G,gpusm:6000", row->used, row->refusals, &list),
+                     row->wanted != NULL);
+    if (row->wanted)
+        assert_string_equal(list.bytes, row->wanted);
 }
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)
@@ -250,20 +247,14 @@ TEST(test_properties)
     assert_false(counts_property(line, "TresPerNode", value, 5));
 }
 
-static char folder[] = "/tmp/test_slurm.XXXXXX", spool[64];
+static char spool[64];
 
-static int make_folder(void **state)
+static int set_up(void **state)
 {
-    if (!mkdtemp(folder))
-        return -1;
+    int rc = make_folder(state);
+
     snprintf(spool, sizeof spool, "%s/spool", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    file_remove_tree(folder);
-    return 0;
+    return rc;
 }
 
 TEST(test_spool)
@@ -327,4 +318,4 @@ TEST(test_tail_of_a_file)
     assert_int_equal(text.length, 0);
 }
 
-RUN_TESTS(make_folder, remove_folder)
+RUN_TESTS(set_up, remove_folder)

@@ -1,8 +1,6 @@
-/* States that refuse a snapshot, and invalid snapshots. That one gives the same state and the same decisions is in
- * tests/property. */
+/* States that refuse a snapshot, and invalid ones. That one gives the same state and decisions is in tests/property. */
 #include "core_fixture.h"
 #include "core/learn/learn.h"
-#include "core/ledger.h"
 #include "core/waiting/array.h"
 
 /* A running job, one that waits, one that is held. */
@@ -25,7 +23,6 @@ CORE_TEST(test_a_living_core_takes_none)
     make_state(f, &snapshot);
     for (size_t i = 0; i < snapshot.count; i++) {
         CLEANUP(free_ptr) char *before = core_dump(f->core);
-        CLEANUP(free_ptr) char *after = NULL;
         struct record record = snapshot.items[i];
 
         if (record.type == RECORD_RECONFIGURED)
@@ -35,7 +32,7 @@ CORE_TEST(test_a_living_core_takes_none)
         if (record.type == RECORD_STATE_JOB)
             record.job += 100;
         assert_int_equal(core_apply(f->core, &record, &trouble), -EPERM);
-        after = core_dump(f->core);
+        CLEANUP(free_ptr) char *after = core_dump(f->core);
         assert_string_equal(before, after);
     }
 }
@@ -152,13 +149,11 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
     return submit_record(f, record);
 }
 
-/* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's
- * own, is not a valid state. */
+/* Where a job strayed to, and which workload outgrew its request. A stray twice, or on its own GPU, is invalid. */
 /* And of a user of whom nothing else is known, that his MPS server has failed. */
 CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
-    CLEANUP(drop_core) struct core *again = NULL;
     uint32_t uid;
 
     configure(f, "carma", MEMORY_RESERVE);
@@ -172,7 +167,7 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
     apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 77}});
     assert_int_equal(learn_find(f->core, 0, "1")->outgrown_bytes, 5 * GIB);
-    again = restored(f, &snapshot);
+    CLEANUP(drop_core) struct core *again = restored(f, &snapshot);
     assert_int_equal(core_check(again, &trouble), 0);
     assert_int_equal(job_stray_bytes_on(core_find_job(again, job), 2), GIB);
     assert_int_equal(learn_find(again, 0, "1")->outgrown_bytes, 5 * GIB);
@@ -186,12 +181,11 @@ CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct record lost = {.type = RECORD_GPU_LOST, .gpu = {.gpu = GPUS, .uuid = "GPU-never-read"}};
     struct record_submitted wants = {.gpus = 1, .request_bytes = INT64_C(1) << 50};
-    CLEANUP(drop_core) struct core *other = NULL;
 
     assert_never(f, &wants, "1024.0 TiB of GPU memory needed, no GPU has that much (largest: 40.0 GiB)");
     apply(f, lost);
     assert_never(f, &wants, NULL);
-    other = restored(f, &snapshot);
+    CLEANUP(drop_core) struct core *other = restored(f, &snapshot);
     assert_int_equal(core_gpu_count(other), GPUS + 1);
     assert_string_equal(core_gpu(other, GPUS)->uuid, "GPU-never-read");
     assert_true(core_gpu(other, GPUS)->lost && core_gpu(other, GPUS)->total_bytes == 0);
@@ -214,13 +208,11 @@ CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
     assert_null(learn_find(f->core, 7, "1"));
 }
 
-/* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which
- * they are and their order. */
+/* The latest submitted workloads are remembered, and those that have jobs; a snapshot keeps which and their order. */
 CORE_TEST(test_workloads_are_bounded)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
     CLEANUP(record_list_release) struct record_list snapshot = {0};
-    CLEANUP(drop_core) struct core *again = NULL;
 
     for (unsigned i = 0; i < LEARN_MOST_PROFILES; i++) {
         uint64_t job = submit_workload(f, i);
@@ -238,7 +230,7 @@ CORE_TEST(test_workloads_are_bounded)
         assert_int_equal(learn_find(f->core, 0, name) != NULL, kept);
     }
 
-    again = restored(f, &snapshot);
+    CLEANUP(drop_core) struct core *again = restored(f, &snapshot);
     for (unsigned i = 0; i < SURPLUS; i++) {
         CLEANUP(free_ptr) char *one = NULL, *other = NULL;
         struct record record = wants(1, GIB);
@@ -256,14 +248,13 @@ CORE_TEST(test_workloads_are_bounded)
 CORE_TEST(test_open_jobs_of_an_array_are_counted_anew)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
-    CLEANUP(drop_core) struct core *again = NULL;
     struct record record = wants(1, GIB);
 
     record.submitted.array = 1;
     record.submitted.array_most = 2;
     for (int i = 0; i < 4; i++)
         submit_record(f, record);
-    again = restored(f, &snapshot);
+    CLEANUP(drop_core) struct core *again = restored(f, &snapshot);
     assert_int_equal(core_find_job(again, 1)->array->open, 2);
     assert_true(core_find_job(again, 3)->array_waits);
 }

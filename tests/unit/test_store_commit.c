@@ -94,8 +94,7 @@ STORE_TEST(test_killed_while_committing)
     }
 }
 
-/* While one transaction waits (for another holder of the database), all batches that come meanwhile become the next
- * one. */
+/* While one transaction waits for another holder of the database, all batches that come become the next one. */
 STORE_TEST(test_group_commit)
 {
     struct store *store = open_store();
@@ -156,8 +155,7 @@ static void commit_big(struct store *store, uint64_t job, struct outcome *outcom
     store_commit(store, batch, on_done, ticket);
 }
 
-/* A full disk: the batch, those in its transaction and those queued behind it all fail and leave nothing. Once that was
- * told, and there is room, commits succeed again. */
+/* A full disk: the batch, those in its transaction and those behind fail and leave nothing; with room, all is well. */
 STORE_TEST(test_full_disk)
 {
     struct store *store = open_store();
@@ -241,8 +239,7 @@ static void retry_from_done(int status, const char *error_text, void *user)
     commit_job(retry->store, retry->job++, retry->outcome);
 }
 
-/* A record that cannot be encoded fails alone with the batches queued behind it, and the commits of its `done` are
- * tried afresh. */
+/* A record that cannot be encoded fails alone with the batches behind it; commits of its `done` are tried afresh. */
 STORE_TEST(test_bad_batch)
 {
     struct store *store = open_store();

@@ -1,5 +1,4 @@
-/* A store is opened and loaded: by one daemon, with the modes and the form that it must have. A file that is not a
- * store, not ours, or damaged is refused in one line. */
+/* A store is opened by one daemon, in its modes and form. What is none, not ours, or damaged is refused in a line. */
 
 #include "store_jobs.h"
 
@@ -111,15 +110,13 @@ STORE_TEST(test_database_from_the_future)
     assert_refused(-ENOTSUP, "form 10, this carma knows up to 9");
 }
 
-/* Stores that earlier versions left behind. Submissions of the first form have no estimate; the second has no energy.
- * Up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the fifth no
- * requests, up to the sixth no errors of SM activity and no sums of leases; the seventh has the same tables. Up to the
- * eighth there are no parts of snapshots. */
+/* Stores of earlier versions. The first has no estimate, the second no energy; to the third there are no snapshots,
+ * to the fourth no accounting (test_store_history.c), to the fifth no requests, to the sixth no errors of SM
+ * activity nor sums of leases, to the eighth no parts of snapshots; the seventh has the same tables. */
 STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
     fill(2);
     for (int form = 1; form <= 8; form++) {
-        CLEANUP(free_ptr) char *version = NULL;
         run_sql("DROP TABLE part");
         if (form > 3)
             run_sql("ALTER TABLE job DROP COLUMN seq; ALTER TABLE job DROP COLUMN uid");
@@ -136,7 +133,7 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
             run_sql("DROP TABLE snapshot; DROP TABLE job");
         if (form <= 2)
             run_sql("DROP TABLE energy; DROP TABLE meter");
-        version = xasprintf("PRAGMA user_version = %d", form);
+        CLEANUP(free_ptr) char *version = xasprintf("PRAGMA user_version = %d", form);
         run_sql(version);
         assert_int_equal(store_read(directory, NULL, NULL, &trouble), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
@@ -199,9 +196,8 @@ STORE_TEST(test_damaged_pages)
 /* The form on the disk is a promise: it changes only together with docs/formats/store.md and user_version. */
 STORE_TEST(test_golden_schema)
 {
-    char text[16384] = "", *golden;
+    char text[16384] = "";
     sqlite3_stmt *row;
-    size_t length;
     sqlite3 *db;
 
     fill(1);
@@ -214,12 +210,10 @@ STORE_TEST(test_golden_schema)
                            -1, &row, NULL),
         SQLITE_OK);
     while (sqlite3_step(row) == SQLITE_ROW) {
-        length = strlen(text);
+        size_t length = strlen(text);
         snprintf(text + length, sizeof text - length, "%s;\n", sqlite3_column_text(row, 0));
     }
     sqlite3_finalize(row);
     sqlite3_close(db);
-    assert_int_equal(file_read(GOLDEN_SCHEMA, MIB, &golden, &length, NULL), 0);
-    assert_string_equal(text, golden);
-    free(golden);
+    expect_file(GOLDEN_SCHEMA, text);
 }

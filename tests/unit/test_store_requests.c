@@ -11,8 +11,7 @@ static int see_request(const struct store_request *request, void *user)
     return 0;
 }
 
-/* In the order of their jobs. One that comes anew takes the old one's place; those that are too old are not told of,
- * and forgotten. */
+/* In the order of their jobs. A new one takes the old one's place; those too old are not told of, and forgotten. */
 STORE_TEST(test_requests)
 {
     struct store_request request = {

@@ -1,8 +1,6 @@
 /* The part that a snapshot lets the store forget, and the rest when one is damaged. */
-#include <sqlite3.h>
 #include <sys/mman.h>
 
-#include "store/store.h"
 #include "store_fixture.h"
 
 /* Records of job `job` at node time `at`, and its spec where it is the first of them. */

@@ -1,5 +1,4 @@
 /* The view of NVML's clients of a node with faults, and of MIG instances. Time runs 1000 times faster. */
-#include <pthread.h>
 
 #include "contention/contention.h"
 #include "vnode/domain.h"

@@ -1,5 +1,4 @@
 /* The virtual libnvidia-ml.so.1 through dlopen, as its clients see it. */
-#include <pthread.h>
 
 #include "contention/contention.h"
 #include "vnode_library.h"

@@ -10,7 +10,7 @@
 static struct node_file file;
 static struct node_bank bank;
 
-static int setup(void **state)
+AROUND(setup)
 {
     memset(&file, 0, sizeof file);
     memset(&bank, 0, sizeof bank);
@@ -20,7 +20,6 @@ static int setup(void **state)
         file.gpus[g].full_w = 300;
     }
     bank.updated_ns = 1000;
-    return 0;
 }
 
 static struct node_slot *job(uint32_t gpu, double activity, int64_t from_s, double work_s, bool mps)
@@ -146,8 +145,7 @@ TEST_BETWEEN(two_daemons_take_turns, setup, NULL)
     assert_true(expected[0] < expected[1]); /* the first and the third share one turn */
 }
 
-/* Two under MPS on 2 of 7 slices, and one on another instance. Each is slowed as if it were alone there. They share the
- * slices as on a GPU of that size, and the third knows nothing of it. */
+/* Two under MPS on 2 of 7 slices, one on another instance: each as if alone on a GPU of that size. */
 TEST_BETWEEN(an_instance_is_a_small_gpu, setup, NULL)
 {
     double alone[] = {contention_mig_rate(&contention_default, 0.5, 2, 0.25),

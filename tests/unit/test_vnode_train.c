@@ -50,8 +50,7 @@ static int finish(struct job *job, char **out, char **err)
     return status;
 }
 
-/* A busy machine starts processes late, and wakes this one late. An event to be observed lasts for a second, a thousand
- * seconds of node time, and is waited for with patience. */
+/* A busy machine starts and wakes late: an event lasts for a second (1000 s of node time), waited for with patience. */
 #define PATIENCE_MS 30000
 
 /* Waits until GPU `gpu` has `bytes` in use. */
@@ -88,8 +87,7 @@ TEST_BETWEEN(alone_takes_its_time, setup, teardown)
     assert_int_equal(fixture_used(&f, 1), 0);
 }
 
-/* Another process holds the node's lock for longer than NVML waits for it: that is a busy machine, and ends no
- * training. */
+/* Another holds the node's lock for longer than NVML waits for it: a busy machine, which ends no training. */
 TEST_BETWEEN(held_lock_ends_no_training, setup, teardown)
 {
     struct job job = start("a", "0", "--memory 5G --sm-activity 0.5 --seconds 1000");
@@ -160,8 +158,7 @@ static double run_together(int count, int seconds)
     return (double)(node_now_ns(&f.node) - begin_ns) / 1e9 - 12;
 }
 
-/* The same from outside, by the clock. A busy machine starts and ends processes late: they do ever more work until that
- * counts for little. */
+/* The same from outside, by the clock: ever more work, until a busy machine's late starts and ends count for little. */
 TEST_BETWEEN(slowdown_is_seen_from_outside, setup, teardown)
 {
     double slowdown = 1 / 0.492307692308, measured = 0;
@@ -255,8 +252,7 @@ static void refused(const char *gpus, const char *options, int expected, const c
 
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), expected);
-    if (!strstr(err, complaint))
-        fail_msg("'%s' does not say '%s'", err, complaint);
+    assert_has(err, complaint);
 }
 
 TEST_BETWEEN(bad_requests, setup, teardown)

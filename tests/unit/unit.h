@@ -75,14 +75,63 @@ void unit_test_add(struct CMUnitTest test);
     }                                                                                                                  \
     static void name##_on(parameter)
 
+/* A set-up or a tear-down that has no state and does not fail. */
+#define AROUND(name)                                                                                                   \
+    static void name##_does(void);                                                                                     \
+    static int name(void **state)                                                                                      \
+    {                                                                                                                  \
+        name##_does();                                                                                                 \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    static void name##_does(void)
+
+/* A test, of the kind TEST or one of its program, whose body is done for each row of a table. */
+#define EACH_ROW(kind, name, rows)                                                                                     \
+    static void name##_row(const __typeof__((rows)[0]) *row);                                                          \
+    kind(name)                                                                                                         \
+    {                                                                                                                  \
+        for (size_t i = 0; i < array_size(rows); i++)                                                                  \
+            name##_row(&(rows)[i]);                                                                                    \
+    }                                                                                                                  \
+    static void name##_row(const __typeof__((rows)[0]) *row)
+
 /* All of a file of at most 64 MiB; the caller frees it. */
 char *file_text(const char *path);
+
+/* The file has this text; with GOLDEN=write in the environment it gets it. */
+void expect_file(const char *path, const char *text);
+
+/* A set-up and a tear-down, of a program or of each test: an empty folder, and no such folder any more. */
+extern char folder[];
+int make_folder(void **state);
+int remove_folder(void **state);
 
 /* Fails with the text of a struct error. */
 #define fail_if(condition, err)                                                                                        \
     do {                                                                                                               \
         if (condition)                                                                                                 \
             fail_msg("%s: %s", #condition, (err).text);                                                                \
+    } while (0)
+
+/* The text has this part. */
+#define assert_has(text, part)                                                                                         \
+    do {                                                                                                               \
+        if (!strstr(text, part))                                                                                       \
+            fail_msg("no '%s' in: %s", part, text);                                                                    \
+    } while (0)
+
+/* The call fails with this code, and `trouble` has this text somewhere. */
+#define assert_error(call, code, says)                                                                                 \
+    do {                                                                                                               \
+        assert_int_equal(call, code);                                                                                  \
+        assert_has(trouble.text, says);                                                                                \
+    } while (0)
+
+#define assert_near(value, expected, tolerance)                                                                        \
+    do {                                                                                                               \
+        double near_value = (double)(value), near_expected = (double)(expected);                                       \
+        if (!(fabs(near_value - near_expected) <= (tolerance)))                                                        \
+            fail_msg("%s is %.12g, not %.12g", #value, near_value, near_expected);                                     \
     } while (0)
 
 /* Runs them, between a set-up and a tear-down of them all, and returns how many failed. */

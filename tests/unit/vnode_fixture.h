@@ -65,11 +65,4 @@ static inline int64_t fixture_used(struct fixture *fixture, uint32_t gpu)
     return used;
 }
 
-#define assert_near(value, expected, tolerance)                                                                        \
-    do {                                                                                                               \
-        double near_value = (double)(value), near_expected = (double)(expected);                                       \
-        if (!(fabs(near_value - near_expected) <= (tolerance)))                                                        \
-            fail_msg("%s is %.12g, not %.12g", #value, near_value, near_expected);                                     \
-    } while (0)
-
 #endif

@@ -2,11 +2,9 @@
 # The dashboard in a browser, on a virtual node that plays, through `carma dashboard`.
 . "$(dirname "$0")/../cli/node.sh"
 . "$SOURCE/tests/web/prepare.sh"
-start_node a100x4-40g 240
-start_daemon --set share=mps
+start_all a100x4-40g 240 --set share=mps
 
-# Jobs that end, for what-if; one with a name that is not HTML; one that writes. One waits for ever, and one is to be
-# cancelled.
+# Jobs that end, for what-if; one whose name is not HTML; one that writes, one that waits for ever, one to be cancelled.
 for workload in resnet18_cifar100_20e_1 resnet18_cifar100_20e_3 resnet34_cifar100_20e_1; do
     expect_ok submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
 done

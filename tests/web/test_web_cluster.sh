@@ -52,8 +52,7 @@ for node, gpus, jobs in [
 PYTHON
 PATH=$T/fake:$PATH
 export PATH
-start_node a100x4-40g 60
-start_daemon --set share=mps
+start_all a100x4-40g 60 --set share=mps
 runs 1 -J local --gpu-memory 9G -- "$TRAIN" --memory 8G --sm-activity 0.5 --seconds 1000000
 open_dashboard "$T/address" "$CARMA"
 alone=$address

@@ -1,8 +1,6 @@
 #!/bin/sh
-# The page has its user's rights: bob's page cannot cancel alice's job, and does not show her output. By TCP it asks for
-# the token, and then has its owner's rights: alice's.
+# The page has its user's rights: bob's cannot cancel alice's job nor show her output; by TCP, with her token, hers can.
 . "$(dirname "$0")/../cli/users.sh"
-. "$(dirname "$0")/../cli/node.sh"
 . "$SOURCE/tests/web/prepare.sh"
 homes
 start_node a100x4-40g 100

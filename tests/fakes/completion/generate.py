@@ -67,5 +67,4 @@ def main(folder):
         pathlib.Path(folder, name + ".txt").write_text(text, encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main(sys.argv[1])
+main(sys.argv[1])
