@@ -101,10 +101,10 @@ expect_status() {
 
 # ends STATUS ARGUMENT...: as run, and carma ends so. expect_ok ARGUMENT...: and it succeeds.
 ends() {
-    wanted=$1
+    ends_with=$1
     shift
     run "$@"
-    expect_status "$wanted"
+    expect_status "$ends_with"
 }
 
 expect_ok() {

@@ -148,8 +148,8 @@ static void show(struct daemon *daemon)
         if (view->state == JOB_STATE_COUNT)
             continue;
         json_t *json = job_view_to_json(view, daemon->core, INT64_MAX / 2, ACCESS_ALL, true);
-        CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, ACCESS_ALL);
         require(json_is_object(json));
+        free(job_view_memory_text(view, daemon->core, ACCESS_ALL));
         json_decref(json);
         json_decref(job_view_estimate_to_json(view));
     }

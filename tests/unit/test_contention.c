@@ -3,13 +3,6 @@
 
 #include "contention/contention.h"
 
-#define assert_near(value, expected, tolerance)                                                                        \
-    do {                                                                                                               \
-        double near_value = (value), near_expected = (expected);                                                       \
-        if (!(fabs(near_value - near_expected) <= (tolerance)))                                                        \
-            fail_msg("%s is %.12g, not %.12g", #value, near_value, near_expected);                                     \
-    } while (0)
-
 /* What all jobs of an activity have in common. */
 static struct contention_params common;
 
