@@ -52,6 +52,7 @@ run_as bob submit --parsable -o out -- sh -c 'echo of bob; sleep 1000'
 until_field 1 state RUNNING
 until_field 2 state RUNNING
 ask alice 403 POST /v1/jobs/2/cancel 'belongs to bob'
+ask alice 400 POST /v1/jobs/cancel 'which jobs?'
 ask alice 200 GET /v1/jobs/2 '"user":"bob"'
 ask alice 403 GET /local/jobs/2/log 'it is not yours'
 wait_for 'as alice grep -q alice out-1 2>/dev/null'

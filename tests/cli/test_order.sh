@@ -78,6 +78,7 @@ done <<END
 2 'array=1-3'+cannot+be+changed edit $low array=1-3
 2 what+is+to+be+changed edit $low
 2 which+job edit time=5
+2 job-name+is+said+twice edit $one job-name=a job-name=b
 2 not+a+size edit $low gpu-memory=much
 END
 expect_field "$low" gpus 1

@@ -41,6 +41,8 @@ static error_t take(const struct argp_state *state, json_t *changes, const char 
                 strbuf_printf(&names, "%s%s", names.length ? ", " : "", job_fields[i].option);
         return cli_bad_usage(state, "'%.40s' cannot be changed: only %s", word, names.text);
     }
+    if (json_object_get(changes, field->name))
+        return cli_bad_usage(state, "%s is said twice", field->option);
     job_spec_init_empty(&spec);
     rc = equals[1] ? job_field_parse(field, field->option, equals + 1, &spec, &err) : 0;
     if (rc == 0 && equals[1])

@@ -286,6 +286,13 @@ static void change_selected(struct changes *changes, struct http_request *reques
         edit_free(edit);
         return;
     }
+    if (selection_is_all(&selection)) {
+        http_reply_error(request, 400,
+                         "which jobs? say ids=, state=, user= or name=: without one it would be all of yours");
+        selection_release(&selection);
+        edit_free(edit);
+        return;
+    }
     if (!selection.ids && !selection.user && selection.uid == UINT64_MAX)
         selection.uid = request->uid;
     change = change_new(changes, request, what);

@@ -276,6 +276,12 @@ static bool is_of_ids(struct selection *selection, const struct job_view *view)
     return is;
 }
 
+bool selection_is_all(const struct selection *selection)
+{
+    return !selection->ids && !selection->user && selection->uid == UINT64_MAX && !selection->has_states &&
+           !selection->name && !selection->array;
+}
+
 bool selection_has(struct selection *selection, const struct job_view *view)
 {
     return job_view_is_shown(view) && (selection->states >> view->state & 1) &&

@@ -43,6 +43,9 @@ bool selection_read(const struct daemon *daemon, struct http_request *request, u
 
 uint32_t selection_states_unfinished(void);
 
+/* No word was said. */
+bool selection_is_all(const struct selection *selection);
+
 /* Whether the job is one of them; those of an id that were found are counted. */
 bool selection_has(struct selection *selection, const struct job_view *view);
 
