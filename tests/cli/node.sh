@@ -179,10 +179,12 @@ end_node() {
     for pid in $listener; do
         kill "$pid" 2>/dev/null
     done
-    for pid in $(own_processes); do
-        if [ "$pid" != $$ ] && grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null; then
-            kill -KILL "$pid" 2>/dev/null
-        fi
+    for _ in 1 2; do # what is killed may have started others meanwhile
+        for pid in $(own_processes); do
+            if [ "$pid" != $$ ] && grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null; then
+                kill -KILL "$pid" 2>/dev/null
+            fi
+        done
     done
     [ "$failures" -eq 0 ] || cat "$T/daemon.log" >&2
 }
