@@ -282,12 +282,23 @@ static int check_progressed(const struct record_progressed *progressed, struct e
                            progressed->micro_steps_per_s);
 }
 
-/* An estimate for a job of unknown need. The job leaves its queue of alike jobs while its wants change. */
+/* The job wants something else: it leaves its queue of alike jobs, and no GPU is kept for it. */
+static void change_wants(struct core *core, struct job *job, const struct record_submitted *wants, int64_t at_ns)
+{
+    const struct record_submitted *before = job->wants;
+
+    end_reservation(core, job, at_ns);
+    if (job->alike)
+        alike_leave(core, job);
+    job->wants = common_wants_join(&core->wants, wants);
+    common_wants_leave(&core->wants, before);
+}
+
+/* An estimate for a job of unknown need. */
 static int apply_estimated(struct core *core, struct job *job, const struct record_estimated *estimated, int64_t at_ns,
                            struct error *err)
 {
-    const struct record_submitted *before = job->wants;
-    struct record_submitted wants = *before;
+    struct record_submitted wants = *job->wants;
     bool waits = job->alike;
 
     if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0)
@@ -297,11 +308,7 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
     wants.request_source = SOURCE_ESTIMATED;
     if (estimated->smact_permille >= 0)
         wants.smact_permille = estimated->smact_permille;
-    end_reservation(core, job, at_ns); /* for another need */
-    if (waits)
-        alike_leave(core, job);
-    job->wants = common_wants_join(&core->wants, &wants);
-    common_wants_leave(&core->wants, before);
+    change_wants(core, job, &wants, at_ns);
     if (!job_state_has_gpus(job->state) && job_need_is_unknown(job)) {
         job->reserved_bytes = wants.request_bytes;
         job->reservation_source = SOURCE_ESTIMATED;
@@ -448,21 +455,16 @@ static int apply_depends(struct core *core, struct job *job, const struct record
     return 0;
 }
 
-/* It leaves its queue of alike jobs while its wants change, and comes back in another turn. */
+/* It comes back to the waiting jobs in another turn. */
 static int apply_edited(struct core *core, struct job *job, const struct record_edited *edited, int64_t at_ns,
                         struct error *err)
 {
-    const struct record_submitted *before = job->wants;
     bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
     int status = core_check_edit(job, edited, err);
 
     if (status)
         return status;
-    end_reservation(core, job, at_ns); /* for another need */
-    if (job->alike)
-        alike_leave(core, job);
-    job->wants = common_wants_join(&core->wants, &edited->wants);
-    common_wants_leave(&core->wants, before);
+    change_wants(core, job, &edited->wants, at_ns);
     if (!job->placed_ns) {
         job->reserved_bytes = job->wants->request_bytes;
         job->reservation_source = job->wants->request_source;
