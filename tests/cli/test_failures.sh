@@ -36,16 +36,17 @@ ends_by host_oom -- sh -c 'echo MemoryError; exit 1'
 ends_by failed -- "$TRAIN" --memory 1G --seconds 60 --fail bug
 ends_by completed -- "$TRAIN" --memory 8G --seconds 60 --fail recovered-oom
 
-# The GPU: by its Xid alone, and by CUDA's message. An application's Xid is told, and blames nobody else.
+# The GPU: an application's Xid is told, and blames nobody else (first: one soon after a hardware's is its consequence);
+# by its Xid alone; by CUDA's message.
+ends_by failed -- sh -c '"$VNODE" inject xid --xid 31 --gpu 0
+    echo "RuntimeError: CUDA error: an illegal memory access was encountered"; exit 1'
+says "$job" 'GPU 0 reported Xid 31 (GPU memory page fault)'
+expect_field "$job" attempts 1
 ends_by gpu_error -- sh -c '"$VNODE" inject xid --xid 95 --gpu 0; exit 1'
 says "$job" 'GPU 0 reported Xid 95 (uncontained memory error)'
 expect_field "$job" attempts 3
 ends_by gpu_error -- "$TRAIN" --memory 1G --seconds 100 --fail hardware
 says "$job" 'uncorrectable ECC error encountered; GPU 0 reported Xid 48 (double-bit memory error)'
-ends_by failed -- sh -c '"$VNODE" inject xid --xid 31 --gpu 0
-    echo "RuntimeError: CUDA error: an illegal memory access was encountered"; exit 1'
-says "$job" 'GPU 0 reported Xid 31 (GPU memory page fault)'
-expect_field "$job" attempts 1
 
 # A library's handle: a failure that may be one of memory counts as such only where memory was short.
 ends_by failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'
