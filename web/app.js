@@ -4,6 +4,7 @@ import {count, gib, percent, share_word, watts} from "/format.js";
 import {reserved_bytes, Gpus} from "/gpus.js";
 import {Lists} from "/jobs.js";
 import {connect, fetch_series, node, on, reconnect, set_token} from "/live.js";
+import {Problems} from "/problems.js";
 import {announce} from "/say.js";
 
 const main = document.getElementById("main");
@@ -38,6 +39,7 @@ function node_figures() {
 
 function overview() {
     const figures = h("dl", {class: "figures", "aria-label": "The node now"});
+    const problems = new Problems();
     const gpus = new Gpus();
     const lists = new Lists();
     const select = h("select", {id: "span", onchange: () => fetch_series(Number(select.value)).catch(() => {})},
@@ -46,14 +48,19 @@ function overview() {
     const key = h("ul", {class: "bar-key", "aria-label": "How to read the memory bars"},
         ["used", "reserved", "unmanaged", "free"].map((name) => h("li", {class: name}, {used: "used by a job", reserved: "reserved, not used",
             unmanaged: "unmanaged processes", free: "free"}[name])));
-    const root = h("div", {class: "overview"}, h("h1", {class: "unseen"}, "Overview"), figures,
-        h("section", {class: "board", "aria-labelledby": "gpus-title"},
-            h("div", {class: "board-head"}, h("h2", {id: "gpus-title"}, "GPUs"), key, h("label", {for: "span"}, "Curves"), select),
-            gpus.root), lists.root);
+    const board = h("div", {class: "board"}, h("section", {"aria-labelledby": "gpus-title"},
+        h("div", {class: "board-head"}, h("h2", {id: "gpus-title"}, "GPUs"), key,
+            h("p", {class: "map-key"}, "each with its SM activity; the line is the memory in use"), h("label", {for: "span"}, "Curves"), select),
+        gpus.root));
+    const root = h("div", {class: "overview"}, h("h1", {class: "unseen"}, "Overview"), problems.root, figures, board, lists.root);
+    /* Beside each other, the running jobs stand under their GPUs, and the queue at the page's top. */
+    const wide = matchMedia("(min-width: 1700px)");
+    const put_running = () => lists.put_running(wide.matches ? board : null);
     const update_figures = () => figures.replaceChildren(...node_figures());
     const offs = [
         on("gpus series", () => gpus.update()),
         on("gpus status", update_figures),
+        on("gpus jobs", () => problems.update()),
         on("jobs status", () => {
             gpus.update();
             lists.update();
@@ -62,6 +69,9 @@ function overview() {
     const repaint = () => gpus.update();
     addEventListener("carma-theme", repaint);
     const clock = setInterval(() => lists.keep_up(), 5000);
+    wide.addEventListener("change", put_running);
+    put_running();
+    problems.update();
     update_figures();
     gpus.update();
     lists.update();
@@ -70,6 +80,7 @@ function overview() {
         close: () => {
             offs.forEach((off) => off());
             removeEventListener("carma-theme", repaint);
+            wide.removeEventListener("change", put_running);
             clearInterval(clock);
             lists.close();
         },
@@ -225,7 +236,7 @@ function help() {
         h("dl", {class: "keys"}, keys.map(([key, what]) => h("div", null, h("dt", null, key.split(" ").map((one) => h("kbd", null, one))),
             h("dd", null, what)))),
         h("p", null, "A memory bar shows a GPU's memory: a job's reservation is outlined, its use is filled; unmanaged processes are ",
-            "hatched. A job has the same colour everywhere. Power is measured; a job's energy is modelled, since no counter tells ",
+            "hatched. A running job has one colour everywhere, and jobs on one GPU have different ones. Power is measured; a job's energy is modelled, since no counter tells ",
             "jobs on a GPU apart."),
         h("form", {method: "dialog", class: "buttons"}, h("button", {class: "strong"}, "Close")));
     dialog.addEventListener("close", () => dialog.remove());

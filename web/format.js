@@ -104,16 +104,10 @@ export function state_mood(state) {
     return ["FAILED", "GPU_OOM", "LOST", "REFUSED", "TIMEOUT", "CRASHED", "RETURNED", "EXPIRED"].includes(state) ? "bad" : "idle";
 }
 
-const ways = {streams: "time-slice", mps: "MPS", exclusive: "alone", any: "any way"};
+const ways = {mps: "MPS", exclusive: "alone", any: "any way"};
 
 export function share_word(share) {
     return ways[share] || share || unknown;
-}
-
-/* One of eight. The same job has the same colour everywhere and always; those that follow one another, or come in the GPUs'
- * turn, have different ones. */
-export function job_colour(id) {
-    return (id + (id >> 3) + (id >> 6)) & 7;
 }
 
 export function job_label(job) {

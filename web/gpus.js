@@ -1,7 +1,8 @@
 /* GPUs: each with its memory as a bar of the reserved and used parts, and its activity over time. */
 import {Spark} from "/charts.js";
+import {job_colour} from "/colours.js";
 import {h, keyed, set_attribute, set_style, set_text} from "/dom.js";
-import {count, gib, job_colour, job_label, percent, share_word, size, watts} from "/format.js";
+import {count, gib, job_label, percent, share_word, size, watts} from "/format.js";
 import {node} from "/live.js";
 
 /* The parts of a GPU's memory, in the order of the bar; a job's part is its reservation, or its use where that is
@@ -23,12 +24,22 @@ export function reserved_bytes(gpu) {
     return (gpu.residents || []).reduce((sum, job) => sum + (job.reserved_bytes || 0), 0);
 }
 
+/* "59 ada": a job by its number and its user, where that is known. */
+function who(id) {
+    const job = node.jobs.get(id);
+    return job ? `${id} ${job.user}` : String(id);
+}
+
+function colour_of(id) {
+    return `j${job_colour(node.jobs.get(id) || {id})}`;
+}
+
 function part_in_words(part) {
     if (part.key === "unmanaged")
         return `other processes ${size(part.used)}`;
     if (part.key === "rest")
         return `not attributed ${size(part.used)}`;
-    return `job ${part.job} uses ${size(part.used)}${part.reservation ? ` of ${size(part.reservation)} reserved` : ""}`;
+    return `job ${who(part.job).replace(" ", " of ")} uses ${size(part.used)}${part.reservation ? ` of ${size(part.reservation)} reserved` : ""}`;
 }
 
 class Bar {
@@ -46,10 +57,14 @@ class Bar {
         this.root.classList.toggle("over", sum > gpu.total_bytes);
         keyed(this.root, parts, (part) => part.key, (part) => {
             const fill = h("i");
-            const root = h("span", {class: part.job ? `part j${job_colour(part.job)}` : `part ${part.key}`}, fill);
+            const name = part.job ? h("b") : null;
+            const root = h("span", null, fill, name);
             return {
                 root,
                 update: (now) => {
+                    set_attribute(root, "class", `part ${now.job ? colour_of(now.job) : now.key}`);
+                    if (name)
+                        set_text(name, who(now.job));
                     set_style(root, "width", `${(now.bytes / whole * 100).toFixed(2)}%`);
                     set_style(fill, "width", `${(now.bytes ? now.used / now.bytes * 100 : 0).toFixed(1)}%`);
                     set_attribute(root, "title", part_in_words(now));
@@ -60,14 +75,18 @@ class Bar {
 }
 
 function resident_row(resident) {
+    const swatch = h("i");
     const name = h("a", {href: `#/job/${resident.id}`});
+    const user = h("span", {class: "who"});
     const memory = h("span", {class: "figure"});
     return {
-        root: h("li", null, h("i", {class: `swatch j${job_colour(resident.id)}`}), name, memory),
+        root: h("li", null, swatch, name, user, memory),
         update: (now) => {
             const job = node.jobs.get(now.id);
+            set_attribute(swatch, "class", `swatch ${colour_of(now.id)}`);
             set_text(name, job ? job_label(job) : `job ${now.id}`);
             set_attribute(name, "title", job ? `job ${now.id} of ${job.user}` : `job ${now.id}`);
+            set_text(user, who(now.id));
             set_text(memory, `${gib(now.observed_bytes ?? 0)} / ${gib(now.reserved_bytes)} GiB`);
         },
     };
@@ -151,6 +170,31 @@ function gpu_card(gpu) {
     };
 }
 
+/* One of many GPUs: its number, a square as dark as it is active, its memory as a line. The rest stands on its page. */
+function gpu_cell() {
+    const number = h("b");
+    const figure = h("span");
+    const memory = h("i");
+    const root = h("a", {class: "gpu cell"}, number, figure, h("span", {class: "line"}, memory));
+    return {
+        root,
+        update: (now) => {
+            const warnings = gpu_warnings(now);
+            const used = now.total_bytes ? now.used_bytes / now.total_bytes : 0;
+            const jobs = (now.residents || []).map((one) => who(one.id));
+            root.classList.toggle("lost", Boolean(now.lost));
+            root.classList.toggle("hurt", Boolean(now.xid || now.drained || now.why));
+            set_attribute(root, "href", `#/gpu/${encodeURIComponent(now.uuid)}`);
+            set_text(number, String(now.index ?? "–"));
+            set_text(figure, now.lost ? "–" : percent(now.sm_activity_permille));
+            set_style(root, "--active", `${((now.sm_activity_permille || 0) / 1000 * 42).toFixed(0)}%`);
+            set_style(memory, "width", `${(used * 100).toFixed(0)}%`);
+            set_attribute(root, "title", [`${gpu_title(now)}: SM activity ${percent(now.sm_activity_permille)}`,
+                `${size(now.used_bytes)} of ${size(now.total_bytes)} used`, `jobs: ${jobs.join(", ") || "none"}`, ...warnings].join("; "));
+        },
+    };
+}
+
 /* A GPU in MIG mode: a heading, with its instances beneath. */
 function mig_card(group) {
     const title = h("h3");
@@ -194,9 +238,10 @@ export class Gpus {
 
     update() {
         const many = node.gpus.filter((gpu) => gpu.kind !== "partitioned").length;
-        set_attribute(this.root, "data-density", many <= 2 ? "wide" : many <= 16 ? "card" : "compact");
-        keyed(this.root, groups_of(node.gpus), (group) => group.gpu.uuid,
-            (group) => group.instances ? mig_card(group) : with_gpu(gpu_card(group.gpu)));
+        const density = many <= 2 ? "wide" : many <= 16 ? "card" : many <= 32 ? "compact" : "map";
+        set_attribute(this.root, "data-density", density);
+        keyed(this.root, groups_of(node.gpus), (group) => `${density === "map"} ${group.gpu.uuid}`,
+            (group) => group.instances ? mig_card(group) : with_gpu(density === "map" ? gpu_cell() : gpu_card(group.gpu)));
     }
 }
 

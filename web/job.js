@@ -1,8 +1,10 @@
 /* The page of one job: its estimate and its use, its neighbours, its result, its output. */
 import {Chart} from "/charts.js";
+import {job_colour} from "/colours.js";
 import {confirm_dialog, h, set_attribute, set_text} from "/dom.js";
-import {count, energy, has_ended, is_running, is_waiting, job_colour, job_label, moment, percent, share_word, size, span, state_mood,
-    state_word, times} from "/format.js";
+import {edit_dialog} from "/edit.js";
+import {count, energy, has_ended, is_running, is_waiting, job_label, moment, percent, share_word, size, span, state_mood, state_word,
+    times} from "/format.js";
 import {ask, node, now_ns, on} from "/live.js";
 import {announce} from "/say.js";
 
@@ -14,6 +16,16 @@ const gib = 2 ** 30;
 
 function facts_of(job) {
     const facts = [["User", job.user], ["Submitted", moment(job.submitted_ns, now_ns())]];
+    if (job.array)
+        facts.push(["Array", `job ${job.array.index} of ${job.array.id}, which has ${count(job.array.jobs, "job")}`]);
+    if (job.priority)
+        facts.push(["Priority", String(job.priority)]);
+    if (job.dependency)
+        facts.push(["Waits for", h("code", null, job.dependency)]);
+    if (job.turn)
+        facts.push(["Place", `${job.turn.place} of ${job.turn.of}`]);
+    if (job.progress)
+        facts.push(["Progress", `step ${job.progress.step}${job.progress.total ? ` of ${job.progress.total}` : ""}`]);
     if (job.first_started_ns)
         facts.push(["Waited", span(job.first_started_ns - job.submitted_ns)]);
     if (job.started_ns)
@@ -61,7 +73,7 @@ function neighbours_of(job) {
 
 function neighbour(one) {
     const job = node.jobs.get(one.id);
-    return h("li", null, h("i", {class: `swatch j${job_colour(one.id)}`}), h("a", {href: `#/job/${one.id}`},
+    return h("li", null, h("i", {class: `swatch j${job_colour(job || one)}`}), h("a", {href: `#/job/${one.id}`},
         job ? job_label(job) : `job ${one.id}`), job ? ` of ${job.user}` : "",
     `, GPU ${one.gpus.join(", ")}: uses ${size(one.observed_bytes)} of ${size(one.reserved_bytes)} reserved`);
 }
@@ -95,13 +107,21 @@ function verdict_table(explained) {
 
 /* ---- Actions ---- */
 
+/* POST /v1/jobs/ID/NAME, or what `act` does: it resolves to a sentence, or to nothing where nothing was done. */
 const actions = {
-    cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; unsaved data is lost.", strong: true,
-        can: (state) => !has_ended(state)},
+    first: {title: "Move first", can: is_waiting, act: async (job) => {
+        await ask(`/v1/jobs/${job.id}/move?to=first`, null);
+        return `Job ${job.id} goes before its user's others now.`;
+    }},
+    edit: {title: "Edit", can: is_waiting, act: edit_dialog},
+    checkpoint: {title: "Checkpoint", ask: "Have a checkpoint written by", text: "It is told to save its state, and goes on.",
+        can: (state) => state === "RUNNING"},
     hold: {title: "Hold", ask: "Hold", text: "It stays in the queue and is not started until it is released.",
         can: (state) => state === "QUEUED" || state === "CRASHED"},
     release: {title: "Release", ask: "Release", text: "It is started as soon as it has its turn and there is room.",
         can: (state) => state === "HELD"},
+    cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; unsaved data is lost.", strong: true,
+        can: (state) => !has_ended(state)},
 };
 
 /* ---- The page ---- */
@@ -111,13 +131,13 @@ class JobView {
         this.id = id;
         this.parts();
         this.charts();
+        this.rest = h("div", {class: "split"},
+            h("div", null, this.verdicts, h("h2", null, "Memory"), this.estimate, this.memory.root, this.activity.root,
+                h("section", {"aria-labelledby": "log-title"}, h("div", {class: "log-head"}, h("h2", {id: "log-title"}, "Output"),
+                    this.following), this.log)),
+            h("div", null, this.beside, this.neighbours, h("h2", null, "Facts"), this.facts));
         this.root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")),
-            h("header", {class: "job-head"}, this.title, this.state, this.buttons), this.result, this.sentence, this.last_end,
-            h("div", {class: "split"},
-                h("div", null, this.verdicts, h("h2", null, "Memory"), this.estimate, this.memory.root, this.activity.root,
-                    h("section", {"aria-labelledby": "log-title"}, h("div", {class: "log-head"}, h("h2", {id: "log-title"}, "Output"),
-                        this.following), this.log)),
-                h("div", null, this.beside, this.neighbours, h("h2", null, "Facts"), this.facts)));
+            h("header", {class: "job-head"}, this.title, this.state, this.buttons), this.result, this.sentence, this.last_end, this.rest);
     }
 
     parts() {
@@ -139,7 +159,7 @@ class JobView {
         for (const [name, action] of Object.entries(actions)) {
             action.name = name;
             this.buttons.append(h("button", {type: "button", "data-action": name, class: action.strong ? "danger" : null,
-                onclick: () => this.act(action)}, action.title));
+                hidden: true, onclick: () => this.act(action)}, action.title));
         }
     }
 
@@ -171,8 +191,9 @@ class JobView {
             this.show(await ask(`/v1/jobs/${this.id}`));
         } catch (error) {
             if (!this.job) {
-                set_text(this.title, `Job ${this.id}`);
-                set_text(this.sentence, error.message);
+                set_text(this.title, error.status === 404 ? `There is no job ${this.id}` : `Job ${this.id}`);
+                set_text(this.sentence, error.status === 404 ? "It never was, or was forgotten: carma history has jobs for longer." : error.message);
+                this.rest.hidden = true;
             }
             return;
         }
@@ -181,7 +202,8 @@ class JobView {
 
     show(job) {
         this.job = job;
-        this.title.replaceChildren(h("i", {class: `swatch j${job_colour(job.id)}`}), job_label(job), " ",
+        this.rest.hidden = false;
+        this.title.replaceChildren(h("i", {class: `swatch j${job_colour(job)}`}), job_label(job), " ",
             h("span", {class: "id"}, job.id));
         set_text(this.state, state_word(job.state));
         set_attribute(this.state, "class", `state ${state_mood(job.state)}`);
@@ -250,11 +272,15 @@ class JobView {
 
     async act(action) {
         const name = this.job.name ? `job ${this.id}, ${this.job.name}` : `job ${this.id}`;
-        if (!await confirm_dialog(`${action.ask} ${name}?`, action.text, `${action.ask} it`))
-            return;
         try {
-            const answer = await ask(`/v1/jobs/${this.id}/${action.name}`, null);
-            this.say(`Job ${this.id} is ${state_word(answer.state)} now.`, false);
+            let done = null;
+            if (action.act)
+                done = await action.act(this.job);
+            else if (await confirm_dialog(`${action.ask} ${name}?`, action.text, action.title))
+                done = `Job ${this.id} is ${state_word((await ask(`/v1/jobs/${this.id}/${action.name}`, null)).state)} now.`;
+            if (!done)
+                return;
+            this.say(done, false);
             await this.load();
         } catch (error) {
             this.say(error.message.charAt(0).toUpperCase() + error.message.slice(1), true);

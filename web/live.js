@@ -1,7 +1,7 @@
 /* The page's data of the node, and the connection to the daemon that keeps it current. It is GET /v1/events, read as a
  * stream by fetch, since EventSource could not show a token. */
+import {give_colours} from "/colours.js";
 import {has_ended, is_running, is_waiting} from "/format.js";
-
 
 const key = "carma-token";
 const first_points = 150; /* of a curve, as the daemon gives it */
@@ -139,6 +139,8 @@ function take(name, data) {
     } else {
         return;
     }
+    if (name !== "status")
+        give_colours(node.gpus, (id) => node.jobs.get(id));
     node.now_ns = Math.max(node.now_ns, data.now_ns || 0);
     node.heard_at = performance.now();
     tell(name, data);
@@ -154,6 +156,7 @@ export function now_ns() {
  * and `further` ones. Of those that have ended the latest, of the others the first. */
 export async function fetch_jobs(state, further) {
     const most = (node.listed[state]?.most || 0) + (further ? most_listed : 0);
+    node.listed[state] = {left_out: 0, ...node.listed[state], most};
     const which = (after) => state === "ended" ? `last=${most_listed}` : `after=${after}`;
     let answer = await ask(`/v1/jobs?state=${state}&${which(0)}`);
     const jobs = answer.jobs;
@@ -161,6 +164,8 @@ export async function fetch_jobs(state, further) {
         answer = await ask(`/v1/jobs?state=${state}&${which(jobs[jobs.length - 1].id)}`);
         jobs.push(...answer.jobs);
     }
+    if (node.listed[state]?.most > most) /* more were asked for meanwhile */
+        return;
     node.listed[state] = {most, left_out: answer.left_out};
     const of_list = {waiting: is_waiting, running: is_running, ended: has_ended}[state];
     for (const [id, job] of node.jobs)

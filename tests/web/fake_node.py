@@ -47,6 +47,10 @@ def job(number, state=None):
         "crashed_ns": None, "exit_status": 1 if state == "FAILED" else 0 if ended else None, "exit_cause": None, "last_end": None,
         "message": None, "gpu_ns": 10**12, "modelled_energy_mj": 10**9 if runs or ended else None, "unused_since_ns": None,
         "placements": [{"index": gpu, "uuid": f"GPU-{gpu}", "observed_bytes": (3 + number % 9) * GIB}] if runs or ended else [],
+        "priority": 0, "array": None, "estimating": False, "turn": None if runs or ended else {"place": number, "of": JOBS, "first": 1},
+        "progress": {"step": 40 + number % 50, "total": 100, "steps_per_s": 0.02, "at_ns": at} if runs and number % 2 else None,
+        "slowdown_permille": 1000 + number % 7 * 100 if runs else None,
+        "over_reservation_bytes": 2 * GIB if runs and number == JOBS // 10 + 150 else None,
         "reason": None if runs or ended else {"code": "memory", "text": f"needs {4 + number % 11}.0 GiB on 1 GPU; GPU 3, the "
                                               "best, has 2.1 GiB free"},
     }
@@ -60,7 +64,8 @@ def gpus(at):
         listed.append({
             "index": i, "uuid": f"GPU-{i}", "name": "NVIDIA H100 80GB HBM3", "kind": "whole", "parent": None, "lost": i == 11,
             "share": "mps", "total_bytes": 80 * GIB, "used_bytes": used + 2 * GIB, "free_bytes": 78 * GIB - used,
-            "unmanaged_bytes": 2 * GIB if i % 5 == 0 else 0, "sm_activity_permille": wave(i, at, 300, 990),
+            "unmanaged_bytes": 2 * GIB if i % 5 == 0 else 0, "mps_server_bytes": 2 * GIB if i else 0, "share_why": None,
+            "drained": i == 3, "why": "drained by root: new fan" if i == 3 else None, "sm_activity_permille": wave(i, at, 300, 990),
             "power_mw": wave(i, at, 200000, 640000), "xid": {"code": 31, "count": 2, "at_ns": BEGAN_NS} if i == 7 else None,
             "residents": [{"id": number, "reserved_bytes": (4 + number % 11) * GIB, "observed_bytes": (3 + number % 9) * GIB}
                           for number in residents],
@@ -127,6 +132,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         file = DYGRAPHS if name == os.path.basename(DYGRAPHS) else os.path.join(WEB, os.path.basename(name))
         if path == "/v1/events":
             self.events()
+        elif path.endswith("/explain"):
+            self.send(b'{"start": {"median_ns": 720000000000, "text": "in about 12 min"}}')
         elif path == "/v1/series":
             self.send(json.dumps(series()).encode())
         elif path == "/v1/jobs":

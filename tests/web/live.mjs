@@ -96,6 +96,33 @@ await until(page, "a waiting job says why", () => /^Waits: .*held/.test(document
 await check_access(page, "a waiting job");
 
 /* ---- Doing something ---- */
+await page.click('button[data-action="edit"]');
+await page.fill("#edit-priority", "99");
+await page.click('dialog button[value="yes"]');
+page.expected.push("400");
+await until(page, "the daemon's sentence on a bad value is shown", () => /priority/i.test(document.querySelector(".result.warning")?.textContent));
+page.expected.length = 0;
+await page.click('button[data-action="edit"]');
+await page.fill("#edit-priority", "-2");
+await page.fill("#edit-time_limit_ns", "90");
+await check_access(page, "a job's fields");
+await page.click('dialog button[value="yes"]');
+await until(page, "a waiting job is changed", () => /Priority-2.*Time limit1 h 30 min/.test(document.querySelector(".facts-list").textContent));
+await go("#/");
+await page.fill("#filter", "held");
+await page.click(".waiting .tick input");
+await page.click('.bulk button[data-verb="release"]');
+await page.click('dialog button[value="no"]');
+check("of ticked jobs it is asked first, too", await page.isVisible(".bulk"));
+await page.click('.bulk button[data-verb="checkpoint"]');
+await page.click('dialog button[value="yes"]');
+await until(page, "what was refused is said", (id) => document.querySelector(".lists .result").textContent.includes(`job ${id}`), held);
+page.expected.push("404");
+await go("#/job/99999999");
+await until(page, "an unknown job is said to be so", () => document.querySelector("h1")?.textContent === "There is no job 99999999");
+check("and nothing can be pressed there", await page.locator("main button:visible").count() === 0);
+page.expected.length = 0;
+await go(`#/job/${held}`);
 await page.click('button[data-action="cancel"]');
 await page.click('dialog button[value="no"]');
 await until(page, "it is asked first", () => !document.querySelector("dialog"));

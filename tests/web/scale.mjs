@@ -42,11 +42,29 @@ console.log(`64 GPUs and 5,000 jobs after ${Math.round(performance.now() - began
 check("the page stays small", await page.evaluate(() => document.querySelectorAll("*").length) < 6000,
     await page.evaluate(() => document.querySelectorAll("*").length));
 check("the number of all is told", (await page.textContent(".waiting .count")) === "4,308", await page.textContent(".waiting .count"));
-check("the grid is the dense one", await page.getAttribute(".board .gpus", "data-density") === "compact");
+await until(page, "the first one's start is expected", () => document.querySelector(".waiting tbody tr").textContent.includes("in 12 min"));
+check("the grid is a map", await page.getAttribute(".board .gpus", "data-density") === "map");
+await page.setViewportSize({width: 1280, height: 800});
+check("the queue is in view", await page.evaluate(() => document.querySelector(".waiting tbody tr:nth-child(4)")
+    .getBoundingClientRect().bottom < innerHeight));
+check("what is wrong stands first, the worst before the others", (await page.locator(".problems li").allTextContents()).join("; ")
+    .startsWith("GPU 11 takes no job: lost to the driver; Job 650 of chi, train-10, uses 2.0 GiB more than was reserved for it; " +
+        "GPU 3 takes no further job: drained by root: new fan; "), (await page.locator(".problems li").allTextContents()).join("; "));
+
+/* Jobs that are alike are one row, which is ticked and unfolded as one. */
+await page.click(".waiting tbody tr:first-child .tick input");
+const ticked = Number((await page.textContent(".bulk span")).split(" ")[0]);
+const fold = page.locator(".waiting tbody tr:first-child .fold");
+check("a fold is ticked as one", await fold.textContent() === `and ${ticked - 1} more` && ticked > 1, `${ticked}: ${await fold.textContent()}`);
+await fold.click();
+check("it unfolds", await page.locator(".waiting tbody .tick input:checked").count() === Math.min(ticked, 25));
+await fold.click();
+await page.click(".bulk button:last-child");
+check("and is unticked", !await page.isVisible(".bulk"));
 
 /* Each second all GPUs and one job change: it must not take what people do with the page. */
-const first = await page.textContent(".gpu .gauge b");
-await until(page, "figures change", (text) => document.querySelector(".gpu .gauge b").textContent !== text, first);
+const first = await page.textContent(".cell span");
+await until(page, "figures change", (text) => document.querySelector(".cell span").textContent !== text, first);
 const tasks = await page.context().newCDPSession(page);
 await tasks.send("Performance.enable", {timeDomain: "threadTicks"}); /* of the processor: others use it, too */
 const busy_s = async () => (await tasks.send("Performance.getMetrics")).metrics.find(({name}) => name === "TaskDuration").value;
@@ -63,12 +81,12 @@ await until(page, "the filter looks at all 5,000", () => {
 await page.fill("#filter", "4777");
 await until(page, "the last ones, too", () => document.querySelector(".waiting tbody a")?.hash === "#/job/4777");
 await page.fill("#filter", "");
+await page.selectOption("#sort", "newest");
 await page.click(".waiting button.more");
 await until(page, "more are shown when asked for", () => document.querySelectorAll(".waiting tbody tr").length === 125);
-await page.selectOption("#sort", "newest");
 await until(page, "and in another order", () => document.querySelector(".waiting tbody a").hash === "#/job/5000");
-check("a lost GPU says so", (await page.textContent(".gpu.lost .warning")).includes("lost"));
-check("and one with an Xid", (await page.textContent(".gpu.hurt .warning")).includes("Xid 31, 2 times"));
+check("a lost GPU says so", (await page.getAttribute(".gpu.lost", "title")).includes("lost"));
+check("and one with an Xid", (await page.getAttribute(".gpu.hurt >> nth=1", "title")).includes("Xid 31, 2 times"));
 await check_access(page, "64 GPUs");
 page.expected.push("ERR_", "Failed to load");
 large.end();

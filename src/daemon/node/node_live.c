@@ -21,7 +21,8 @@ struct shown {
     uint32_t kind;
     bool there, read;
     int64_t drained_ns; /* since then, summed over the GPU and the node */
-    int64_t total_bytes, used_bytes, free_bytes, unmanaged_bytes;
+    int64_t total_bytes, used_bytes, free_bytes, unmanaged_bytes, mps_server_bytes;
+    const char *share_why; /* lasts as long as the daemon; NULL or empty: it is shared as it is configured */
     int64_t sm_permille, power_mw;
     uint64_t xid, xid_count;
     int64_t xid_at_ns;
@@ -73,7 +74,8 @@ static struct shown *add_row(struct look *look, const struct node_gpu *entry, ui
     memset(row, 0, sizeof *row);
     row->entry = entry;
     row->number = number;
-    row->used_bytes = row->free_bytes = row->unmanaged_bytes = row->total_bytes = row->sm_permille = row->power_mw = -1;
+    row->used_bytes = row->free_bytes = row->unmanaged_bytes = row->mps_server_bytes = row->total_bytes = -1;
+    row->sm_permille = row->power_mw = -1;
     if (!entry)
         return row;
     row->there = entry->there && entry->reading.kind == GPU_PARTITIONED; /* the core's word for the others */
@@ -121,7 +123,11 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
     row->drained_ns = gpu_drain(node->daemon->core, gpu)->since_ns + gpu_drain(node->daemon->core, NULL)->since_ns;
     row->total_bytes = gpu->total_bytes ? gpu->total_bytes : -1;
     row->free_bytes = gpu->lost ? -1 : node_free_bytes(node, gpu, entry ? entry : &unread);
-    row->unmanaged_bytes = row->read ? entry->attribution.unmanaged_bytes : -1;
+    if (row->read) {
+        row->unmanaged_bytes = entry->attribution.unmanaged_bytes;
+        row->mps_server_bytes = entry->attribution.mps_server_bytes;
+        node_share_of(node, gpu->number, &entry->reading, &row->share_why);
+    }
     row->share = sharing_configured(gpu);
     row->resident_count = gpu->resident_count;
     add_residents(look, gpu);
@@ -189,10 +195,12 @@ static json_t *row_to_json(const struct node *node, const struct shown *row, con
     json_object_set_new(json, "drained", json_boolean(gpu && (gpu->drained || gpu->node_drained)));
     json_object_set_new(json, "why", text_or_null(why));
     json_object_set_new(json, "share", is_heading ? json_null() : json_string(share_mode_name(row->share)));
+    json_object_set_new(json, "share_why", text_or_null(row->share_why && *row->share_why ? row->share_why : NULL));
     json_object_set_new(json, "total_bytes", natural_or_null(row->total_bytes));
     json_object_set_new(json, "used_bytes", natural_or_null(row->used_bytes));
     json_object_set_new(json, "free_bytes", natural_or_null(row->free_bytes));
     json_object_set_new(json, "unmanaged_bytes", natural_or_null(row->unmanaged_bytes));
+    json_object_set_new(json, "mps_server_bytes", natural_or_null(row->mps_server_bytes));
     json_object_set_new(json, "sm_activity_permille", natural_or_null(row->sm_permille));
     json_object_set_new(json, "power_mw", natural_or_null(row->power_mw));
     json_object_set_new(json, "xid",
