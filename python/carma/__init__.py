@@ -23,16 +23,18 @@ from carma.errors import (
     Refused,
     Unavailable,
 )
+from carma.executor import Executor
 from carma.function import Function, FunctionJob, job
 from carma.handle import Array, Explanation, Job, Jobs
 from carma.progress import progress
+from carma.waiting import as_completed
 
 __version__ = "0.2.0"
 
 __all__ = [
-    "Array", "CaptureError", "CarmaError", "Conflict", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",
+    "Array", "CaptureError", "CarmaError", "Conflict", "Executor", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",
     "Invalid", "Job", "JobFailed", "Jobs", "NoAnswer", "NoDaemon", "NotAllowed", "NotFound", "NotStarted", "Refused",
-    "Unavailable", "capture", "gpus", "job", "jobs", "progress", "status", "submit", "submit_all",
+    "Unavailable", "as_completed", "capture", "gpus", "job", "jobs", "progress", "status", "submit", "submit_all",
 ]  # fmt: skip
 
 

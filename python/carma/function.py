@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, List, Optional, Tuple, TypeVar, Union, cast, overload
 
 from carma import client, gather, submission
 from carma.errors import CaptureError, Invalid, JobFailed
@@ -56,6 +56,9 @@ class FunctionJob(Job, Generic[R]):
         if kind != "value":
             raise JobFailed(f"job {self.id}: {value}")
         return cast(R, value)
+
+    def _awaited(self) -> Any:
+        return self.result()
 
     def _left(self) -> Tuple[str, Any]:
         try:
@@ -103,6 +106,19 @@ class Function(Generic[R]):
     def submit(self, *args: Any, **kwargs: Any) -> FunctionJob[R]:
         """Submits a job that calls it with these arguments. Its prints are in the job's output, its return value is the
         job's result()."""
+        return self._submit_all([(args, kwargs)])[0]
+
+    def map(self, *iterables: Iterable[Any]) -> List[FunctionJob[R]]:
+        """A job for each tuple of arguments, as the built-in map() makes them: all are accepted, or none is."""
+        return self._submit_all([(args, {}) for args in zip(*iterables)])
+
+    def _submit_all(self, calls: List[Tuple[Any, Dict[str, Any]]]) -> List[FunctionJob[R]]:
+        made = [self._written(args, kwargs) for args, kwargs in calls]
+        jobs = client.submit_specifications([specification for specification, _ in made])
+        return [FunctionJob(submitted.id, folder) for submitted, (_, folder) in zip(jobs, made)]
+
+    def _written(self, args: Any, kwargs: Dict[str, Any]) -> Tuple[submission.Specification, pathlib.Path]:
+        """A job's specification, and the folder that it calls the function from."""
         inspect.signature(self.__carma_function__).bind(*args, **kwargs)  # a wrong argument is a TypeError here and now
         given: Dict[str, Any] = {name: value for name, value in self._options.items() if value is not None}
         directory = submission.directory(given.get("chdir", "."))
@@ -114,8 +130,7 @@ class Function(Generic[R]):
             _record(folder, directory, given["environment"])
             given["capture"] = folder / CAPTURE
         command = [sys.executable, "-u", PROGRAM, str(folder)]
-        specification = submission.specification(command, cast(Options, given))
-        return FunctionJob(client.submit_specifications([specification])[0].id, folder)
+        return submission.specification(command, cast(Options, given)), folder
 
 
 @overload

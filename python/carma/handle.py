@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Literal, Optional, Type, TypeVar, Union, overload
+from typing import Any, Dict, Generator, Iterator, List, Literal, Optional, Type, TypeVar, Union, overload
 
 from carma import daemon, output, text, units
 from carma.errors import CarmaError, Conflict, NotStarted
@@ -122,6 +123,13 @@ class Job:
             pause = min(pause * 1.25, 1.0)
         status = self.exit_status
         return 1 if status is None else status
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """`await job` waits for its end without holding up the event loop: its exit_status, or a function's result."""
+        return asyncio.get_running_loop().run_in_executor(None, self._awaited).__await__()
+
+    def _awaited(self) -> Any:
+        return self.wait()
 
     @overload
     def logs(self, follow: Literal[False] = False, *, error: bool = False) -> str: ...

@@ -1,5 +1,7 @@
 """Usage: python_client.py SOURCE: carma for Python against the daemon of a virtual node (test_python.sh)."""
 
+import asyncio
+import importlib
 import logging
 import os
 import pathlib
@@ -287,6 +289,47 @@ class Functions(unittest.TestCase):
                 except carma.Invalid as error:
                     assert "Number is of the script" in str(error), error
         """)  # fmt: skip
+
+
+class Many(unittest.TestCase):
+    def test_in_the_order_of_their_ends(self):
+        jobs = [carma.submit("until [ -e last ]; do sleep 0.05; done"), carma.submit("true", array="0-2"), carma.submit("exit 3")]
+        ended = carma.as_completed(jobs)
+        self.assertEqual({next(ended).id, next(ended).id}, {jobs[1].id, jobs[2].id})
+        with self.assertRaises(TimeoutError):
+            next(carma.as_completed(jobs[:1], timeout=0.1))
+        pathlib.Path("last").touch()
+        self.assertEqual(list(ended), jobs[:1])
+
+    def test_a_loop_goes_on_meanwhile(self):
+        async def both():
+            started = time.monotonic()
+            return await asyncio.gather(carma.submit("exit 3"), carma.submit("true")), time.monotonic() - started
+
+        self.assertEqual(asyncio.run(both())[0], [3, 0])
+
+    def test_an_executor(self):
+        pathlib.Path("calls.py").write_text(textwrap.dedent("""
+            def double(x):
+                return 2 * x
+
+            def fail(x):
+                raise ValueError(f"not {x}")
+        """))
+        sys.path.insert(0, os.getcwd())
+        self.addCleanup(sys.path.remove, os.getcwd())
+        calls = importlib.import_module("calls")
+        with carma.Executor(gpu_memory="1G") as executor:
+            self.assertEqual(list(executor.map(calls.double, range(3))), [0, 2, 4])
+            wrong = executor.submit(calls.fail, 7)
+            self.assertIn("not 7", str(wrong.exception(PATIENCE_S)))
+        with self.assertRaises(RuntimeError):
+            executor.submit(calls.double, 1)
+        with carma.Executor(hold=True) as executor:
+            waits = executor.submit(calls.double, 1)
+            self.assertTrue(waits.cancel())
+            until(lambda: waits.job.state == "CANCELLED")
+        self.assertEqual([job.result() for job in carma.job(calls.double).map([1, 2])], [2, 4])
 
 
 class Restart(unittest.TestCase):

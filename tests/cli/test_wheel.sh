@@ -71,3 +71,71 @@ END
 else
     echo "mypy and IPython cannot be installed here: left out ($(tail -1 "$T/log"))"
 fi
+
+# Libraries that know nothing of carma: submitit by its plugin, Dask by an executor.
+if timeout 300 "$T/venv/bin/python" -m pip install -q submitit dask >"$T/log" 2>&1; then
+    cat >others.py <<'END'
+import os
+
+import carma
+import dask
+import submitit
+
+executor = submitit.AutoExecutor(folder="submitit", cluster="carma")
+executor.update_parameters(timeout_min=6000, gpus_per_node=1, name="by-submitit", carma_gpu_memory="1G", carma_array_parallelism=2)
+job = executor.submit(lambda x: 2 * x, 21)
+assert job.result() == 42
+carma.Job(int(job.job_id)).wait()
+assert job.done(force_check=True) and job.state == "COMPLETED", job.state
+assert carma.Job(int(job.job_id)).info["name"] == "by-submitit"
+jobs = executor.map_array(lambda x: (x, os.environ["CARMA_ARRAY_TASK_ID"]), [5, 6, 7])
+assert [one.result() for one in jobs] == [(5, "0"), (6, "1"), (7, "2")], [one.stderr() for one in jobs]
+wrong = executor.submit(lambda: 1 / 0)
+assert "ZeroDivisionError" in str(wrong.exception())
+
+def rank():
+    environment = submitit.JobEnvironment()
+    print("task", environment.global_rank)
+    return environment.global_rank, environment.num_tasks
+
+executor.update_parameters(tasks_per_node=2)
+both = executor.submit(rank)
+assert both.results() == [(0, 2), (1, 2)], both.stderr()
+assert both.task(1).stdout().endswith("task 1\n"), both.task(1).stdout()
+executor.update_parameters(tasks_per_node=1, carma_begin="now+10hours")
+late = executor.submit(rank)
+late.cancel()
+assert late.done(force_check=True) and late.state == "CANCELLED"
+
+# A job that has its signal before the limit saves its call, and goes on with that.
+class Counts(submitit.helpers.Checkpointable):
+    def __init__(self):
+        self.starts = 1
+
+    def __call__(self):
+        import time
+
+        while self.starts == 1:
+            time.sleep(0.01)
+        return self.starts
+
+    def checkpoint(self):
+        again = Counts()
+        again.starts = self.starts + 1
+        return submitit.helpers.DelayedSubmission(again)
+
+executor = submitit.AutoExecutor(folder="submitit", cluster="carma")
+executor.update_parameters(timeout_min=900, carma_gpu_memory="1G", carma_signal="USR2@880m")
+assert executor.submit(Counts()).result() == 2
+
+values = [dask.delayed(lambda x: x + 1)(n) for n in range(3)]
+with carma.Executor(gpu_memory="1G") as workers:
+    assert dask.compute(*values, scheduler=workers) == (1, 2, 3)
+print("ok")
+END
+    run_python others.py
+    expect_status 0
+    [ "$(tail -1 "$T/out")" = ok ] || fail "$said: $(cat "$T/out" "$T/err")"
+else
+    echo "submitit and Dask cannot be installed here: left out ($(tail -1 "$T/log"))"
+fi
