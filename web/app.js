@@ -93,6 +93,7 @@ const views = [
     [/^#?\/?$/, "overview", () => overview()],
     [/^#\/job\/(\d+)$/, "job", async (id) => (await import("/job.js")).job_view(Number(id))],
     [/^#\/gpu\/(.+)$/, "gpu", async (uuid) => (await import("/gpu.js")).gpu_view(decodeURIComponent(uuid))],
+    [/^#\/submit$/, "submit", async () => (await import("/submit.js")).submit_view()],
     [/^#\/users$/, "users", async () => (await import("/users.js")).users_view()],
     [/^#\/cluster$/, "cluster", async () => (await import("/cluster.js")).cluster_view()],
     [/^#\/what-if$/, "what-if", async () => (await import("/whatif.js")).whatif_view()],
@@ -227,7 +228,7 @@ function change_theme() {
 
 /* ---- Keys ---- */
 
-const keys = [["/", "filter jobs"], ["g o", "overview"], ["g u", "users"], ["g w", "what-if"], ["t", "light or dark"], ["?", "this help"],
+const keys = [["/", "filter jobs"], ["g o", "overview"], ["g s", "submit a job"], ["g u", "users"], ["g w", "what-if"], ["t", "light or dark"], ["?", "this help"],
     ["Esc", "close"]];
 let before = "";
 
@@ -248,7 +249,7 @@ function on_key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog"))
         return;
     const pair = before + event.key;
-    const places = {go: "#/", gu: "#/users", gw: "#/what-if"};
+    const places = {go: "#/", gs: "#/submit", gu: "#/users", gw: "#/what-if"};
     before = event.key === "g" ? "g" : "";
     if (places[pair])
         location.hash = places[pair];

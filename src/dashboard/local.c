@@ -68,18 +68,20 @@ static void say_who(const struct dashboard_place *place, struct dashboard_answer
     uid_t uid = place->tcp ? place->token.owner : getuid();
     char buffer[4096];
     struct passwd entry, *found = NULL;
+    CLEANUP(free_ptr) char *directory = getcwd(NULL, 0);
     CLEANUP(json_release) json_t *json = NULL;
 
     if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) != 0)
         found = NULL;
-    json = json_pack("{s:s?, s:I, s:s}", "user", found ? found->pw_name : NULL, "uid", (json_int_t)uid, "daemon",
-                     place->name);
+    json = json_pack("{s:s?, s:I, s:s, s:s?}", "user", found ? found->pw_name : NULL, "uid", (json_int_t)uid, "daemon",
+                     place->name, "directory", directory);
     *answer = (struct dashboard_answer){
         .status = 200, .type = JSON_TYPE, .body = json ? json_dumps(json, JSON_COMPACT) : NULL};
     if (answer->body)
         answer->length = strlen(answer->body);
     else
-        dashboard_answer_error(answer, 500, NULL, "the name of the user or of the daemon's socket is not UTF-8");
+        dashboard_answer_error(answer, 500, NULL,
+                               "the name of the user, of the daemon's socket or of this directory is not UTF-8");
 }
 
 /* ---- A job's output ---- */
@@ -209,7 +211,7 @@ void dashboard_local_answer(const struct dashboard_place *place, const char *tar
     else if (read_log_target(what, &id, &bytes))
         show_log(place, id, bytes, answer);
     else
-        dashboard_answer_error(
-            answer, 404, NULL,
-            "there is nothing of that name: it is /local/whoami, /local/cluster or /local/jobs/ID/log?bytes=N");
+        dashboard_answer_error(answer, 404, NULL,
+                               "there is nothing of that name: it is /local/whoami, /local/cluster, /local/submit or "
+                               "/local/jobs/ID/log?bytes=N");
 }

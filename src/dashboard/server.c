@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include "dashboard/access.h"
 #include "dashboard/dashboard.h"
 #include "dashboard/request.h"
+#include "dashboard/submit.h"
 #include "dashboard/upstream.h"
 
 #define BACKLOG          32
@@ -22,6 +24,7 @@
 #define HEAD_LIMIT_BYTES (64 << 10)
 #define HEAD_WAIT_S      15
 #define SILENCE_S        120
+#define SUBMIT_TARGET    DASHBOARD_LOCAL_PREFIX "submit"
 
 struct dashboard_server {
     struct MHD_Daemon *mhd;
@@ -37,6 +40,8 @@ struct exchange {
     bool begun;
     struct dashboard_request request;
     struct upstream upstream;
+    bool submits;       /* a submission of the page's, which this program answers: */
+    struct strbuf body; /* as far as it has come */
 };
 
 /* ---- Answers ---- */
@@ -117,15 +122,39 @@ static enum MHD_Result answer_token(struct MHD_Connection *connection, const str
     return send_response(connection, unmanaged ? MHD_HTTP_OK : MHD_HTTP_SEE_OTHER, response);
 }
 
-static enum MHD_Result answer_local(struct MHD_Connection *connection, const struct exchange *exchange,
+static enum MHD_Result answer_local(struct MHD_Connection *connection, struct exchange *exchange,
                                     const struct dashboard_place *place)
 {
     struct dashboard_answer own;
 
+    if (strcmp(exchange->request.method, "POST") == 0 && strcmp(exchange->target, SUBMIT_TARGET) == 0) {
+        const char *length = exchange->request.fields[FIELD_LENGTH].value;
+
+        if (length && strtoull(length, NULL, 10) > SUBMIT_BODY_LIMIT_BYTES)
+            return answer_error(connection, exchange, MHD_HTTP_CONTENT_TOO_LARGE,
+                                "the submission is too large: at most 2 MiB are taken; a script has 1 MiB");
+        exchange->submits = true;
+        return MHD_YES;
+    }
     if (strcmp(exchange->request.method, "GET") != 0)
         return answer_error(connection, exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
                             "this address can only be read: use GET");
     dashboard_local_answer(place, exchange->target, &own);
+    return send_response(connection, own.status, response_of(&own));
+}
+
+/* A block of a submission, or its end. */
+static enum MHD_Result take_submission(struct MHD_Connection *connection, struct exchange *exchange,
+                                       const struct dashboard_place *place, const char *block, size_t *size)
+{
+    struct dashboard_answer own;
+
+    if (*size) {
+        strbuf_append(&exchange->body, block, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    dashboard_submit(place, exchange->body.text, exchange->body.length, &own);
     return send_response(connection, own.status, response_of(&own));
 }
 
@@ -243,13 +272,16 @@ static enum MHD_Result on_request(void *closure, struct MHD_Connection *connecti
                                   const char *version, const char *upload, size_t *upload_size, void **context)
 {
     struct exchange *exchange = *context;
+    struct dashboard_server *server = closure;
     struct error err;
     int rc;
 
     if (!exchange->begun) {
         exchange->begun = true;
-        return begin(closure, connection, exchange, method, version);
+        return begin(server, connection, exchange, method, version);
     }
+    if (exchange->submits)
+        return take_submission(connection, exchange, server->place, upload, upload_size);
     if (!*upload_size)
         return pass_on(connection, exchange);
     rc = upstream_send(&exchange->upstream, upload, *upload_size, &err);
@@ -274,6 +306,7 @@ static void on_completed(void *closure, struct MHD_Connection *connection, void 
     if (!exchange)
         return;
     upstream_release(&exchange->upstream);
+    strbuf_release(&exchange->body);
     free(exchange->target);
     free(exchange);
     *context = NULL;

@@ -1,7 +1,7 @@
 /* The output of carma doctor for its findings, and the child that asks the driver. */
 #include "unit.h"
 
-#include "cli/doctor/child.h"
+#include "cli/child.h"
 #include "cli/doctor/doctor.h"
 #include "gpu/driver_facts.h"
 
@@ -62,16 +62,16 @@ static bool long_enough(void *user, const struct strbuf *out)
     return out->length >= *(size_t *)user;
 }
 
-static int run(const char *script, int64_t time_ms, size_t *wanted, struct doctor_answer *answer)
+static int run(const char *script, int64_t time_ms, size_t *wanted, struct cli_child *answer)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
 
-    return doctor_child_run(argv, time_ms, wanted ? long_enough : NULL, wanted, answer, NULL);
+    return cli_child_run(argv, -1, time_ms, wanted ? long_enough : NULL, wanted, answer, NULL);
 }
 
 TEST(a_child_is_heard_and_not_waited_for)
 {
-    struct doctor_answer answer;
+    struct cli_child answer;
     size_t three = 3;
 
     assert_int_equal(run("echo out; echo err >&2; exit 3", 60000, NULL, &answer), 0);
@@ -79,34 +79,34 @@ TEST(a_child_is_heard_and_not_waited_for)
     assert_string_equal(answer.errors.text, "err\n");
     assert_false(answer.hung);
     assert_true(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == 3);
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
 
     /* one that hangs says its lines until then */
     assert_int_equal(run("echo begun; exec sleep 1000", 300, NULL, &answer), 0);
     assert_true(answer.hung);
     assert_string_equal(answer.out.text, "begun\n");
     assert_true(WIFSIGNALED(answer.status) && WTERMSIG(answer.status) == SIGKILL);
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
 
     /* one that goes on is ended as soon as it has said enough */
     assert_int_equal(run("echo abc; exec sleep 1000", 60000, &three, &answer), 0);
     assert_false(answer.hung);
     assert_true(WIFSIGNALED(answer.status));
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
 
     /* its output is bounded */
     assert_int_equal(run("head -c 40000000 /dev/zero; head -c 1000000 /dev/zero >&2", 60000, NULL, &answer), 0);
     assert_true(answer.out.length >= 16 << 20 && answer.out.length < 17 << 20);
     assert_true(answer.errors.length >= 64 << 10 && answer.errors.length < 96 << 10);
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
 }
 
 TEST(a_program_that_is_not_there)
 {
     const char *const argv[] = {"/no/such/program", NULL};
-    CLEANUP(doctor_answer_release) struct doctor_answer answer;
+    CLEANUP(cli_child_release) struct cli_child answer;
 
-    assert_true(doctor_child_run(argv, 1000, NULL, NULL, &answer, &trouble) < 0);
+    assert_true(cli_child_run(argv, -1, 1000, NULL, NULL, &answer, &trouble) < 0);
     assert_non_null(strstr(trouble.text, "/no/such/program cannot be started"));
 }
 

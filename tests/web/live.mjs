@@ -98,8 +98,8 @@ await check_access(page, "a waiting job");
 /* ---- Doing something ---- */
 await page.click('button[data-action="edit"]');
 await page.fill("#edit-priority", "99");
-await page.click('dialog button[value="yes"]');
 page.expected.push("400");
+await page.click('dialog button[value="yes"]');
 await until(page, "the daemon's sentence on a bad value is shown", () => /priority/i.test(document.querySelector(".result.warning")?.textContent));
 page.expected.length = 0;
 await page.click('button[data-action="edit"]');
@@ -132,6 +132,23 @@ await page.click('dialog button[value="yes"]');
 await until(page, "the owner's job is cancelled", () => document.querySelector(".job-head .state").textContent === "cancelled");
 await until(page, "the page says so", (id) => document.querySelector(".result")?.textContent.includes(`Job ${id} is cancelled`), held);
 
+/* ---- Submitting ---- */
+await go("#/submit");
+await page.fill("#submit-text", "#!/bin/sh\n#CARMA --gpu-memory 1G\necho from the page");
+await page.setInputFiles("#submit-file", {name: "drop.sh", mimeType: "text/plain", buffer: Buffer.from("#!/bin/sh\n#CARMA --gpu-memory 1G\necho from $0")});
+await until(page, "a script is taken in", () => document.getElementById("submit-text").value.includes("from $0") &&
+    document.getElementById("submit--job-name").value === "drop.sh");
+await page.fill("#submit-options", "--hold --gpus many");
+await page.click("form button.strong");
+await until(page, "what the command says against it is shown", () => /many/.test(document.querySelector(".outcome .warning")?.textContent));
+await page.fill("#submit-options", "--hold");
+await page.click("form button.strong");
+await until(page, "it is submitted", () => /^Job \d+ is submitted/.test(document.querySelector(".outcome .result")?.textContent));
+await check_access(page, "a submission");
+await page.click(".outcome a");
+await until(page, "and held", () => document.querySelector(".job-head .state")?.textContent === "held" &&
+    document.querySelector("h1").textContent.startsWith("drop.sh"));
+
 /* ---- The other views ---- */
 await go("#/");
 await until(page, "GPUs are there", () => document.querySelector(".gpu .number"));
@@ -157,7 +174,7 @@ await until(page, "what is not there is said to be so", () => /no such page/.tes
 
 /* ---- On a phone nothing is wider than the screen ---- */
 await page.setViewportSize({width: 390, height: 844});
-for (const hash of ["#/", `#/job/${talks}`, "#/users", "#/what-if"]) {
+for (const hash of ["#/", `#/job/${talks}`, "#/submit", "#/users", "#/what-if"]) {
     await go(hash);
     await page.waitForSelector("main > div");
     check(`${hash} fits a phone`, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),

@@ -9,7 +9,7 @@
 
 #include "base/install.h"
 #include "base/memory.h"
-#include "cli/doctor/child.h"
+#include "cli/child.h"
 #include "cli/doctor/doctor.h"
 #include "cli/show/answer.h"
 #include "gpu/driver_facts.h"
@@ -60,7 +60,7 @@ static void find_init(struct doctor *doctor, const struct driver_facts *facts, c
 }
 
 /* Whether there is anything to ask further. */
-static bool check_driver(struct doctor *doctor, const struct driver_facts *facts, const struct doctor_answer *answer)
+static bool check_driver(struct doctor *doctor, const struct driver_facts *facts, const struct cli_child *answer)
 {
     CLEANUP(free_ptr) char *module = module_version(doctor);
 
@@ -268,10 +268,10 @@ void doctor_check_gpus(struct doctor *doctor)
     const char *argv[] = {program, "--inspect", doctor->config.nvml_library ? "--library" : NULL,
                           doctor->config.nvml_library, NULL};
     CLEANUP(free_ptr) struct driver_facts *facts = xcalloc(1, sizeof *facts);
-    struct doctor_answer answer;
+    struct cli_child answer;
     struct error err;
 
-    if (doctor_child_run(argv, FACTS_MS, NULL, NULL, &answer, &err)) {
+    if (cli_child_run(argv, -1, FACTS_MS, NULL, NULL, &answer, &err)) {
         doctor_find(doctor, "driver", DOCTOR_FAIL, "install carma anew: this is one of its own programs", "%s",
                     err.text);
         return;
@@ -284,5 +284,5 @@ void doctor_check_gpus(struct doctor *doctor)
         check_daemons_view(doctor);
     }
     check_profiling(doctor);
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
 }

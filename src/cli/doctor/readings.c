@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/doctor/child.h"
+#include "cli/child.h"
 #include "cli/doctor/doctor.h"
 #include "gpu/frame.h"
 
@@ -129,7 +129,7 @@ void doctor_check_readings(struct doctor *doctor, const char *program)
 {
     const char *argv[12] = {program, "--period-ms", "250"};
     struct looks looks = {.last = xcalloc(1, sizeof *looks.last)};
-    struct doctor_answer answer;
+    struct cli_child answer;
     struct error err;
     size_t at = 3;
 
@@ -141,7 +141,7 @@ void doctor_check_readings(struct doctor *doctor, const char *program)
         argv[at++] = "--dcgm";
         argv[at++] = doctor->config.dcgm_library;
     }
-    if (doctor_child_run(argv, READINGS_MS, enough, &looks, &answer, &err))
+    if (cli_child_run(argv, -1, READINGS_MS, enough, &looks, &answer, &err))
         doctor_find(doctor, "metrics", DOCTOR_FAIL, NULL, "%s", err.text);
     else if (!looks.count)
         doctor_find(doctor, "metrics", DOCTOR_FAIL, "look at dmesg for Xids", "%s",
@@ -153,7 +153,7 @@ void doctor_check_readings(struct doctor *doctor, const char *program)
         check_told(doctor, looks.last);
         check_mig(doctor, looks.last);
     }
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
     gpu_frame_decoder_release(&looks.decoder);
     free(looks.last);
 }

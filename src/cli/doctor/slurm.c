@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/doctor/child.h"
+#include "cli/child.h"
 #include "cli/show/answer.h"
 
 #define SCONTROL_MS 20000 /* it gives slurmctld 10 s */
@@ -19,11 +19,11 @@
 static char *ask_slurm(struct doctor *doctor, const char *what, const char *name)
 {
     const char *argv[] = {"/usr/bin/env", "scontrol", "show", what, name, name ? "-o" : NULL, NULL};
-    struct doctor_answer answer;
+    struct cli_child answer;
     struct error err;
     char *out = NULL;
 
-    if (doctor_child_run(argv, SCONTROL_MS, NULL, NULL, &answer, &err)) {
+    if (cli_child_run(argv, -1, SCONTROL_MS, NULL, NULL, &answer, &err)) {
         doctor_find(doctor, "Slurm", DOCTOR_FAIL, NULL, "%s", err.text);
         return NULL;
     }
@@ -39,7 +39,7 @@ static char *ask_slurm(struct doctor *doctor, const char *what, const char *name
                     "scontrol show %s%s%s: %.*s", what, name ? " " : "", name ? name : "", (int)strcspn(said, "\n"),
                     said);
     }
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
     return out;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/install.h"
 #include "base/memory.h"
-#include "cli/doctor/child.h"
+#include "cli/child.h"
 #include "cli/doctor/doctor.h"
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
@@ -121,7 +121,7 @@ static void check_automatic_capture(struct doctor *doctor)
 {
     CLEANUP(free_ptr) char *program = install_path("lib/carma/carma-sandbox");
     const char *argv[] = {program, "--check", NULL};
-    struct doctor_answer answer;
+    struct cli_child answer;
     struct error err;
 
     if (*doctor->root)
@@ -130,7 +130,7 @@ static void check_automatic_capture(struct doctor *doctor)
         doctor_find(doctor, "auto capture", DOCTOR_OK, NULL, "auto_capture is off");
         return;
     }
-    if (doctor_child_run(argv, SANDBOX_MS, NULL, NULL, &answer, &err)) {
+    if (cli_child_run(argv, -1, SANDBOX_MS, NULL, NULL, &answer, &err)) {
         doctor_find(doctor, "auto capture", DOCTOR_FAIL, "install carma anew: this is one of its own programs", "%s",
                     err.text);
         return;
@@ -143,7 +143,7 @@ static void check_automatic_capture(struct doctor *doctor)
     else
         doctor_find(doctor, "auto capture", DOCTOR_OK, NULL,
                     "a job's command can be tried in a sandbox, before the job starts");
-    doctor_answer_release(&answer);
+    cli_child_release(&answer);
 }
 
 /* ---- Processes ---- */

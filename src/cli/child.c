@@ -1,4 +1,4 @@
-#include "cli/doctor/child.h"
+#include "cli/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,19 +18,22 @@
 #define ERRORS_LIMIT ((size_t)64 << 10)
 #define DYING_MS     2000
 
-void doctor_answer_release(struct doctor_answer *answer)
+void cli_child_release(struct cli_child *answer)
 {
     strbuf_release(&answer->out);
     strbuf_release(&answer->errors);
 }
 
-static int start(const char *const *argv, int out[2], int errors[2], pid_t *pid, struct error *err)
+static int start(const char *const *argv, int input, int out[2], int errors[2], pid_t *pid, struct error *err)
 {
     posix_spawn_file_actions_t actions;
     int rc;
 
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (input < 0)
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, errors[1], STDERR_FILENO);
     rc = posix_spawn(pid, argv[0], &actions, NULL, (char *const *)argv, environ);
@@ -51,7 +54,7 @@ static bool take(int fd, struct strbuf *into, size_t limit)
 
 /* True: both have ended, or it was enough; false: time is up. */
 static bool listen_to(struct pollfd fds[2], int64_t deadline_ns, bool (*taken)(void *user, const struct strbuf *out),
-                      void *user, struct doctor_answer *answer)
+                      void *user, struct cli_child *answer)
 {
     while (fds[0].fd >= 0 || fds[1].fd >= 0) {
         int64_t left_ms = (deadline_ns - nodetime_monotonic_wall_ns()) / NS_PER_MS;
@@ -70,7 +73,7 @@ static bool listen_to(struct pollfd fds[2], int64_t deadline_ns, bool (*taken)(v
 }
 
 /* Kills it where it has not ended by itself, or closed its output and goes on. */
-static void end(pid_t pid, bool ended, struct doctor_answer *answer)
+static void end(pid_t pid, bool ended, struct cli_child *answer)
 {
     int64_t deadline_ns = nodetime_monotonic_wall_ns() + DYING_MS * NS_PER_MS;
 
@@ -85,17 +88,18 @@ static void end(pid_t pid, bool ended, struct doctor_answer *answer)
     }
 }
 
-int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out),
-                     void *user, struct doctor_answer *answer, struct error *err)
+int cli_child_run(const char *const *argv, int input, int64_t time_ms,
+                  bool (*taken)(void *user, const struct strbuf *out), void *user, struct cli_child *answer,
+                  struct error *err)
 {
     int out[2] = {-1, -1}, errors[2] = {-1, -1}, rc = 0;
     pid_t pid;
 
-    *answer = (struct doctor_answer){0};
+    *answer = (struct cli_child){0};
     if (pipe2(out, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0)
         rc = error_set(err, errno, "no pipe: %s", strerror(errno));
     else
-        rc = start(argv, out, errors, &pid, err);
+        rc = start(argv, input, out, errors, &pid, err);
     close_fd(&out[1]);
     close_fd(&errors[1]);
     if (rc == 0) {
