@@ -14,7 +14,21 @@ import subprocess
 import sys
 import tempfile
 import types
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, List, Optional, Tuple, TypeVar, Union, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Generic,
+    Iterable,
+    List,
+    Optional,
+    Tuple,
+    TypeVar,
+    Union,
+    cast,
+    overload,
+)
 
 from carma import client, gather, submission
 from carma.errors import CaptureError, Invalid, JobFailed

@@ -7,6 +7,7 @@ its place. With several tasks on the node, this module's main starts one process
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -182,21 +183,16 @@ class CarmaExecutor(core.PicklingExecutor):
 
 def run_tasks(arguments: Sequence[str]) -> int:
     """In a job of several tasks: a process for each, the first with the job's own output; the first status that is not 0."""
-    stdout, stderr, folder = arguments
+    *logs, folder = arguments
+    command = [sys.executable, "-u", "-m", "submitit.core._submit", folder]
     job = CarmaJobEnvironment().job_id
-    tasks = []
     signal.signal(CarmaJobEnvironment._usr_sig(), lambda *_: None)  # is for the tasks, who get it, too
+    tasks = []
     for rank in range(int(os.environ[TASKS])):
-        files: List[Any] = [None, None]
-        if rank:
-            named = (path.replace("%j", job).replace("%t", str(rank)) for path in (stdout, stderr))
-            files = [open(path, "a", encoding="utf-8") for path in named]
-        tasks.append(
-            subprocess.Popen(
-                [sys.executable, "-u", "-m", "submitit.core._submit", folder], env={**os.environ, RANK: str(rank)},
-                stdout=files[0], stderr=files[1],
-            )
-        )  # fmt: skip
+        with contextlib.ExitStack() as files:
+            paths = [path.replace("%j", job).replace("%t", str(rank)) for path in logs]
+            out, error = [files.enter_context(open(path, "ab")) if rank else None for path in paths]
+            tasks.append(subprocess.Popen(command, env={**os.environ, RANK: str(rank)}, stdout=out, stderr=error))
     statuses = [task.wait() for task in tasks]
     return next((status for status in statuses if status), 0)
 
