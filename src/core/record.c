@@ -93,6 +93,9 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_DEPENDS, "on", FIELD_U64, depends.on),
     MEMBER(RECORD_DEPENDS, "kind", FIELD_U32, depends.kind),
     MEMBER(RECORD_DEPENDS, "delay_ns", FIELD_I64, depends.delay_ns),
+    MEMBER(RECORD_COMMANDED, "command", FIELD_U32, commanded.command),
+    MEMBER(RECORD_COMMANDED, "argument", FIELD_U32, commanded.argument),
+    MEMBER(RECORD_COMMANDED, "uid", FIELD_U32, commanded.uid),
     MEMBER(RECORD_TOLD, "count", FIELD_U32, told.count),
     MEMBER(RECORD_ESTIMATED, "request_bytes", FIELD_I64, estimated.request_bytes),
     MEMBER(RECORD_ESTIMATED, "smact_permille", FIELD_I32, estimated.smact_permille),
@@ -272,7 +275,8 @@ const size_t record_field_count = array_size(record_fields);
 bool record_member_is_gone(uint32_t type, const char *name)
 {
     return (type == RECORD_RECONFIGURED && strcmp(name, "mps_one_server") == 0) || /* false always: mps_domain now */
-           (type == RECORD_STATE_JOB && strcmp(name, "headed_ns") == 0);           /* submitted_ns counts now */
+           /* submitted_ns counts now; a state of its own, which Slurm's agent tells again */
+           (type == RECORD_STATE_JOB && (strcmp(name, "headed_ns") == 0 || strcmp(name, "suspended") == 0));
 }
 
 const char *record_type_name(uint32_t type)

@@ -18,6 +18,7 @@
 #define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 #define RECORD_NO_GPU        UINT32_MAX
+#define RECORD_MAX_SIGNAL    64  /* Linux has signals 1 to 64 */
 #define PRIOR_BINS           81  /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
 #define RECORD_WORKLOAD_SIZE 64  /* identifies runs of "the same" job, NUL included */
 #define RECORD_WHY_SIZE      128 /* an administrator's words, NUL included */
@@ -110,6 +111,18 @@ struct record_depends {
     uint64_t on;   /* a job with a smaller number, which has not ended; of DEPENDS_TIME 0 */
     uint32_t kind; /* enum depends_kind */
     int64_t delay_ns;
+};
+
+enum job_command {
+#define COMMAND(name, whose, from, to, order) COMMAND_##name,
+#include "core/commands.def"
+    COMMAND_COUNT
+};
+
+struct record_commanded {
+    uint32_t command;  /* enum job_command */
+    uint32_t argument; /* SIGNAL: its number; else 0 */
+    uint32_t uid;      /* who said so: the job's user, or an administrator */
 };
 
 struct record_told {
@@ -413,6 +426,7 @@ struct record {
         struct record_edited edited;
         struct record_ordered ordered;
         struct record_depends depends;
+        struct record_commanded commanded;
         struct record_told told;
         struct record_refused refused;
         struct record_sample sample;

@@ -488,7 +488,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
     return 0;
 }
 
-/* The queue that a job of this state stands in, or may (JOB_STOPPING, JOB_RUNNING). */
+/* The queue that a job of this state stands in, or may (of those that have GPUs). */
 static bool queue_suits(const struct core *core, const struct job *job)
 {
     switch (job->state) {
@@ -499,6 +499,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:
+    case JOB_REQUEUING:
         return !job->queue || job->queue == &core->undecided || job->queue == &core->shrinking;
     default:
         return !job->queue || job->queue == &core->shrinking;

@@ -171,7 +171,7 @@ STORE_TEST(test_sums_are_those_of_the_rows)
             struct store_history row = row_of(job);
             row.uid = next_random(&random) % 4;
             row.state =
-                job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % (JOB_STATE_COUNT - JOB_COMPLETED)));
+                job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % (JOB_LAST_ENDED + 1 - JOB_COMPLETED)));
             row.wait_ns = (INT64_C(1) << next_random(&random) % 22) * NS_PER_SEC - 3 * NS_PER_SEC / 2;
             row.gpu_ns = (int64_t)next_random(&random) * 1000;
             row.memory_mib_ms = (int64_t)(next_random(&random) % 1000000) - 1;
