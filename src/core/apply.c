@@ -402,8 +402,7 @@ static void stand_still(struct core *core, struct job *job, bool suspended, int6
 static void wait_again(struct core *core, struct job *job, int64_t at_ns)
 {
     leave_gpus(core, job, at_ns);
-    job->signalled = false;
-    job->retry = false;
+    job->signalled = job->retry = false;
 }
 
 /* Puts the job where its new state belongs. */

@@ -26,7 +26,7 @@ expect_error 2 "there is no command 'frobnicate' (see: carma help)" frobnicate
 expect_error 2 "did you mean submit?" sub
 # Words of other programs.
 for row in sbatch:submit qsub:submit run:submit squeue:queue status:queue ps:queue scancel:cancel kill:cancel info:show tail:logs \
-    nvidia-smi:gpus sacct:history resume:release; do
+    nvidia-smi:gpus sacct:history pause:suspend continue:resume restart:requeue; do
     expect_error 2 "did you mean ${row#*:}?" "${row%:*}"
 done
 for row in '--name x|did you mean --job-name?' '-g 2|did you mean --gpus?' '--gres=gpu:1|did you mean --gpus?' '-c 4|did you mean --cpus?' \
@@ -62,12 +62,20 @@ for command in show explain cancel hold release requeue suspend resume checkpoin
     expect_error 2 "runs backwards" $command 5-3
     expect_error 2 "'0' is not a list" $command 0
 done
-for row in 'which job, and which signal|signal' 'which job, and which signal|signal USR1' "'carma cancel'|signal 1 KILL" \
-    "'carma suspend'|signal 1 19" "'carma resume'|signal 1 sigcont" "did you mean USR1?|signal 1 URS1" 'no signal .65|signal 1 65' \
-    "'x' is not a list|signal x HUP" 'no signal .7-9.|signal 7-9'; do
+while IFS='|' read -r text words; do
     # shellcheck disable=SC2086 # words
-    expect_error 2 "${row%|*}" ${row#*|}
-done
+    expect_error 2 "$text" $words
+done <<'END'
+which job, and which signal|signal
+which job, and which signal|signal USR1
+'carma cancel'|signal 1 KILL
+'carma suspend'|signal 1 19
+'carma resume'|signal 1 sigcont
+did you mean USR1?|signal 1 URS1
+no signal '65'|signal 1 65
+no signal '7-9'|signal 7-9
+'x' is not a list|signal x HUP
+END
 expect_error 2 "one job at a time" explain 1-2
 expect_error 2 "one job at a time" explain 1 2
 for command in gpus share; do

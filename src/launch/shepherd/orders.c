@@ -1,4 +1,5 @@
 /* Orders of carmad for a job that runs (launch/orders.h): a row of `orders` for each word. */
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,20 +35,18 @@ static void send_signal(struct shepherd *s, int signal)
         tree_signal_who_heeds(&s->tree, getpid(), signal);
 }
 
-/* Also those that were forked meanwhile. Its control group, where there is one, keeps others from letting them go on.
- */
+#define STOP_ROUNDS   200 /* a process that hangs in the kernel is not stopped before it returns from there */
+#define STOP_PAUSE_MS 2
+
+/* Its control group, where there is one, keeps others from letting them go on. */
 static void suspend(struct shepherd *s, int argument)
 {
-    int before, stopped = 0;
-
     (void)argument;
     if (s->suspended_at_ns)
         return;
     s->suspended_at_ns = nodetime_now_ns();
-    do {
-        before = stopped;
-        stopped = tree_signal(&s->tree, getpid(), SIGSTOP);
-    } while (stopped > before);
+    for (int i = 0; i < STOP_ROUNDS && tree_stop(&s->tree, getpid()) > 0; i++)
+        poll(NULL, 0, STOP_PAUSE_MS);
     if (*s->status.cgroup)
         cgroup_freeze(s->status.cgroup);
 }
