@@ -303,8 +303,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                     os.kill(int(process.name), signal.SIGKILL)
 
     def owns(self, process):
-        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, or by a
-        file that it has open."""
+        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, by a file that
+        it has open, or by its children: an srun's slurmstepd has none open."""
         with contextlib.suppress(OSError): # it has ended
             if str(self.dir).encode() in (process / "environ").read_bytes():
                 return True
@@ -312,6 +312,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                 with contextlib.suppress(OSError): # it was closed
                     if os.readlink(file).startswith(f"{self.dir}/"):
                         return True
+            children = [child for thread in (process / "task").iterdir() for child in (thread / "children").read_text().split()]
+            return (process / "comm").read_text() == "slurmstepd\n" and any(self.owns(pathlib.Path("/proc", child)) for child in children)
         return False
 
     def run(self, command, check=True, user=None, cwd=None, env=None):
