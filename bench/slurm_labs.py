@@ -150,9 +150,15 @@ class Declared(Carma):
 
 
 class Together(Declared):
-    """One MPS server for all users."""
+    """One MPS server for all users, which drivers have from 555 on."""
 
     name, settings = "carma, one server", ("mps_multiuser=yes",)
+
+    def write_slurm(self):
+        super().write_slurm()
+        text = (common.ROOT / "data/nodes/a100x4-40g.ini").read_text()
+        self.profile = self.dir / "etc/newer.ini"
+        self.profile.write_text(re.sub("driver_version = .*", "driver_version = 555.42.02", text))
 
 
 class Estimated(Carma):

@@ -62,6 +62,8 @@ def free_ports(count):
 
 
 class Lab:
+    profile = "a100x4-40g"
+
     def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
         self.plugin = self.build / "src/slurm/plugin/libcarma_spank.so"
@@ -81,7 +83,7 @@ class Lab:
             self.write_slurm()
             for node in NODES:
                 (self.dir / node).mkdir()
-                self.run([self.prefix / "bin/carma-vnode", "create", self.vnode(node), "--profile", "a100x4-40g"])
+                self.run([self.prefix / "bin/carma-vnode", "create", self.vnode(node), "--profile", self.profile])
                 self.start_carmad(node)
             self.start_slurmctld()
             for node in NODES:

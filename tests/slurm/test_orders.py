@@ -189,8 +189,9 @@ def fire(lab, event, cases):
         for case in cases:
             lab.run(["scontrol", "requeue", case.whole])
         for case in cases: # Slurm's own wait is two minutes
-            every(lab, [case], lambda case, found: found[case.target][0] == "PENDING", f"{case.name}: requeued")
-            for name in [case.target, *(case.others if case.het else [])]:
+            names = [case.target, *(case.others if case.het else [])]
+            every(lab, [case], lambda _case, found, names=names: all(found[name][0] == "PENDING" for name in names), f"{case.name}: requeued")
+            for name in names:
                 lab.run(["scontrol", "update", f"JobId={name}", "StartTime=now+2"])
     elif event == "slurmctld":
         changed = time.time() # it saves its state some seconds later
