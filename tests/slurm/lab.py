@@ -157,7 +157,7 @@ MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskProlog={etc}/task_prolog
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1,bf_hetjob_prio=min
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
