@@ -272,10 +272,15 @@ static void set_inputs(struct recording *recording, const struct job_view *view)
 {
     const struct daemon *daemon = recording->daemon;
     const struct job_spec *spec = view->common->spec, whole = job_view_spec(view);
+    struct allocator_settings settings = {0};
+    char text[ALLOCATOR_SETTINGS_TEXT];
 
     job_spec_init(&recording->spec);
-    if (job_estimate_expandable(&whole))
-        spec_strings_add(&recording->spec.environment, "PYTORCH_ALLOC_CONF=" EXPANDABLE_SEGMENTS);
+    job_allocator_settings(&whole, &settings);
+    if (*allocator_settings_text(&settings, text)) {
+        CLEANUP(free_ptr) char *variable = xasprintf("PYTORCH_ALLOC_CONF=%s", text);
+        spec_strings_add(&recording->spec.environment, variable);
+    }
     recording->spec.batch_size = spec->batch_size;
     recording->spec.optimizer = xstrdup(spec->optimizer);
     recording->spec.precision = xstrdup(spec->precision);
