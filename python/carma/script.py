@@ -20,7 +20,6 @@ from carma.errors import CaptureError
 from carma.follower import Enough, Follower, follow_optimizers
 from carma.recorder import Recorder
 
-
 ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # settings; a script may make them before it uses the GPU
 
 

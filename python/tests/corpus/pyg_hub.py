@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.datasets import Planetoid, TUDataset
 from torch_geometric.loader import DataLoader
-from torch_geometric.nn import GATConv, GINConv, MLP, global_add_pool
+from torch_geometric.nn import MLP, GATConv, GINConv, global_add_pool
 from torch_geometric.transforms import NormalizeFeatures
 
 parser = argparse.ArgumentParser()

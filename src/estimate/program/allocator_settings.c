@@ -81,5 +81,6 @@ const char *allocator_settings_text(const struct allocator_settings *settings, c
     if (settings->collects_permille)
         snprintf(text + length, ALLOCATOR_SETTINGS_TEXT - (size_t)length, ",garbage_collection_threshold:%.3f",
                  settings->collects_permille / 1000.0);
-    return text[0] ? text + 1 : text;
+    memmove(text, text + (text[0] != '\0'), strlen(text) + (text[0] == '\0')); /* without the first comma */
+    return text;
 }
