@@ -65,7 +65,8 @@ def changes(stack, put, recorder):
                 if not isinstance(known, dict):
                     raise
             doubt(name)
-            return (dict(known), {}) if kwargs.get("return_unused_kwargs") else dict(known)
+            more = [made for name, made in (("return_unused_kwargs", {}), ("return_commit_hash", None)) if kwargs.get(name)]
+            return (dict(known), *more) if more else dict(known)
 
         put(stack, module.ConfigMixin, "load_config", classmethod(load_config))
 

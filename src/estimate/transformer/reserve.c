@@ -2,8 +2,8 @@
  * another, or does not, and a training with longer sequences may seem to need less. The tensors' peak itself only grows
  * with sequence, batch and rank. So trainings of a few sizes are replayed, with short samples and the usual rank. The
  * least of what they hold more is always there, a share of the model: its blocks are rounded. The rest is a share of
- * the tensors that come and go. It is made to fall nowhere (it is at least as large as at fewer tokens), and
- * interpolated over the logarithm of the tokens. Where samples differ in length, over that of one sample's: a
+ * the tensors that come and go. It is made to fall nowhere (neighbours that fall have their mean: isotonic regression),
+ * and interpolated over the logarithm of the tokens. Where samples differ in length, over that of one sample's: a
  * larger batch of them leaves fragments as well. */
 #include <math.h>
 
@@ -41,14 +41,22 @@ static void replay_at(const struct transformer *transformer, const struct traini
     program_release(&program);
 }
 
-/* A share that would fall is as large as the largest before it. */
+/* Each run of points whose shares would fall has the share of all of them. */
 static void let_none_fall(const struct point points[RESERVE_PROGRAMS], double of_held, double shares[RESERVE_PROGRAMS])
 {
-    double most = 0;
-
-    for (int i = 0; i < RESERVE_PROGRAMS; i++) {
-        most = fmax(most, (points[i].more - of_held * points[i].held) / (points[i].passing + 1));
-        shares[i] = most;
+    for (int first = 0, best; first < RESERVE_PROGRAMS; first = best + 1) {
+        double more = 0, passing = 1, least = INFINITY;
+        best = first;
+        for (int i = first; i < RESERVE_PROGRAMS; i++) {
+            more += points[i].more - of_held * points[i].held;
+            passing += points[i].passing;
+            if (more / passing <= least) {
+                least = more / passing;
+                best = i;
+            }
+        }
+        for (int i = first; i <= best; i++)
+            shares[i] = least;
     }
 }
 
