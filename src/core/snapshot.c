@@ -422,6 +422,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         resources_taken(core, job->wants);
     }
     job->user->held_permille += job->held_permille;
+    job->user->use_changes++;
     return 0;
 }
 

@@ -19,7 +19,7 @@ struct job_array;
 struct line;
 struct measure;
 struct order_known;
-struct space;
+struct gpu_space;
 
 struct job_ended {
     uint64_t id;
@@ -80,7 +80,8 @@ struct core {
     struct alikes_of_width *widths; /* owned array */
     uint32_t width_count;
     size_t width_capacity;
-    struct space *spaces; /* owned array: of the GPUs, while waiting jobs are looked at */
+    struct gpu_space *spaces; /* owned array: of the GPUs, the largest first, as found last (waiting/backfill.c) */
+    uint32_t space_count;
     size_t space_capacity;
 };
 

@@ -30,6 +30,7 @@ struct user {
     int64_t use_ns;
     int64_t kept_ns;       /* until when GPUs were kept for a job of his (waiting/reserve.h); 0: never */
     int64_t held_permille; /* of GPUs, by those of his jobs that have some: follows from them */
+    uint64_t use_changes;  /* of use, use_ns and held_permille: a cache's version (waiting/order.c) */
     struct line *line;     /* borrowed: his jobs that wait in turns (waiting/alike.h); NULL: none yet */
     struct prior *own;     /* owned: of the user's workloads; NULL: none has completed (core/guess/prior.h) */
     struct prior *told;    /* owned: the same, as others are told of it */

@@ -205,6 +205,18 @@ static void sort_lines(const struct core *core, struct order_known *known)
     }
 }
 
+/* Most stay as they are at a moment, in which one job after the other is placed. */
+static void know_use(struct line *line, int64_t now_ns)
+{
+    const struct user *user = line->user;
+
+    if (!user || (line->use_ns == now_ns && line->use_changes == user->use_changes))
+        return;
+    line->use = use_expected(user, now_ns);
+    line->use_ns = now_ns;
+    line->use_changes = user->use_changes;
+}
+
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count)
 {
     struct order_known *known = known_at(core, now_ns);
@@ -212,7 +224,7 @@ struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *cou
     if (!known->lines_known) {
         list_lines(core, known);
         for (uint32_t i = 0; i < known->count; i++)
-            known->lines[i]->use = known->lines[i]->user ? use_expected(known->lines[i]->user, now_ns) : 0;
+            know_use(known->lines[i], now_ns);
         sort_lines(core, known);
         known->lines_known = true;
     }
