@@ -238,6 +238,8 @@ CORE_TEST(test_who_comes_first_does_not_get_all)
 CORE_TEST(test_nobody_is_passed_for_ever)
 {
     struct record large = wants(1, TOTAL - GIB);
+    struct reason why;
+    char text[REASON_TEXT];
     uint64_t one;
 
     take_fair_turns(f);
@@ -263,6 +265,10 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     decide(f);
     assert_int_equal(f->core->reserved_job, bob);
     assert_int_equal(reserve_wake_ns(f->core, f->now_ns), f->now_ns + HOUR_NS / 2);
+    large.submitted.uid = ADA;
+    one = submit_record(f, large);
+    why = core_gpu_reason(f->core, one, core_kept(f->core).gpus[0], f->now_ns);
+    assert_non_null(strstr(reason_format(&why, f->now_ns, text), "which others have passed"));
     f->now_ns += HOUR_NS / 2;
     decide(f);
     assert_int_equal(f->core->reserved_job, 0);
