@@ -42,6 +42,7 @@ struct core {
     struct prior prior;          /* with which each user begins */
     struct job_array *arrays;    /* uthash, owned: those of which some jobs have to wait (waiting/array.h): a cache */
     struct user *users;          /* uthash by uid, owned: all that ever had a job */
+    struct user_group *groups;   /* owned list: all that users were ever put in */
     uint64_t last_place;         /* the largest place in the main queue that was given to a job */
     uint64_t last_arrival;       /* the largest place in a class that goes by arrival: a cache (order.c) */
     struct core_resources taken; /* by jobs that have GPUs: follows from them */

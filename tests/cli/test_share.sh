@@ -61,6 +61,10 @@ start --set shares=alice=5,12002=4
 shares 'u["alice"]["share"] == 5 and u["bob"]["share"] == 4 and u["alice"]["configured"]'
 refused carol "the setting 'shares' gives bob a share of 4: change it there" admin share bob 2
 stop_daemon
+start --set share_groups=lab=alice+12002,rest=carol --set shares=@lab=3
+shares 'u["alice"]["group"] == u["bob"]["group"] == "lab" and u["carol"]["group"] == "rest"'
+check '[(g["group"], g["share"]) for g in said["groups"]] in ([("lab", 3), ("rest", 1)], [("rest", 1), ("lab", 3)])'
+stop_daemon
 start --set starvation_timeout=1s
 shares "u['alice']['share'] == 5 and u['bob']['share'] == 4 and 0.99 < u['alice']['use_gpu_ns'] / $used <= 1"
 wait_for 'as alice "$CARMA" explain 21 | grep -q "^kept: GPU [0-3] is kept for it, for .* more at most$"' ||

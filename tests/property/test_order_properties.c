@@ -89,6 +89,8 @@ static int64_t live(struct core *core, struct random *random)
         record = (struct record){.type = RECORD_SHARE_GIVEN, .at_ns = now_ns};
         record.share_given.uid = (uint32_t)random_range(random, 0, USERS - 1);
         record.share_given.share = (uint32_t)random_range(random, 1, 4);
+        record.share_given.group_share = (uint32_t)random_range(random, 0, 2);
+        record.share_given.group[0] = record.share_given.group_share ? 'g' : '\0';
         if (random_range(random, 0, 4) == 0)
             apply(core, &record);
     }
