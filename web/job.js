@@ -42,6 +42,8 @@ function facts_of(job) {
         facts.push(["Memory limit", `${size(job.process_limit_bytes)} for each process${job.gpus > 1 ? ` that sees all ${job.gpus} GPUs` : ""}`]);
     if (job.victim_of)
         facts.push(["Harmed by", `job ${job.victim_of}`]);
+    if (job.moves)
+        facts.push(["Moved off its GPUs", count(job.moves, "time")]);
     if (job.victims)
         facts.push(["Harmed", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)

@@ -68,6 +68,7 @@ struct config {
     char *token_file;               /* owned; base/trust/token.h; there where `listen` is */
     char *admin_group;              /* owned; NULL: none */
     char *user_shares;              /* owned; config/user_shares.h; NULL: none */
+    char *share_groups;             /* owned; the same */
     char *hpc_job_mapping_dir;      /* owned; NULL: none */
     uint32_t device_cgroup;         /* enum device_cgroup */
     uint32_t visible_devices;       /* enum visible_devices */

@@ -23,6 +23,12 @@
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
     }
 
+/* "" where an earlier carma wrote it. */
+#define LATER_TEXT(type, name, member)                                                                                 \
+    {                                                                                                                  \
+        type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), true, 0         \
+    }
+
 #define SINCE_FIRST(type, name, kind, member) MEMBER(type, name, kind, member)
 #define SINCE_LATER(type, name, kind, member) LATER(type, name, kind, member, 0)
 
@@ -138,6 +144,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_GPU_RESUMED, "uid", FIELD_U32, drained.uid),
     MEMBER(RECORD_SHARE_GIVEN, "uid", FIELD_U32, share_given.uid),
     MEMBER(RECORD_SHARE_GIVEN, "share", FIELD_U32, share_given.share),
+    LATER_TEXT(RECORD_SHARE_GIVEN, "group", share_given.group),
+    LATER(RECORD_SHARE_GIVEN, "group_share", FIELD_U32, share_given.group_share, 0),
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
     {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.reserved_bytes),
@@ -249,6 +257,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_USER, "use_ns", FIELD_I64, state_user.use_ns, 0),
     LATER(RECORD_STATE_USER, "share", FIELD_U32, state_user.share, 1),
     LATER(RECORD_STATE_USER, "kept_ns", FIELD_I64, state_user.kept_ns, 0),
+    LATER_TEXT(RECORD_STATE_USER, "group", state_user.group),
+    LATER(RECORD_STATE_USER, "group_share", FIELD_U32, state_user.group_share, 0),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_STATE_JOB, name, FIELD_##kind, state_job.wants.member),
 #define REQUEST_NAME "wanted_bytes"

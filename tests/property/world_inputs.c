@@ -440,7 +440,11 @@ static void give_share(struct world *world)
 
     input.share_given.uid = 1000 + (uint32_t)random_range(&world->random, 0, world->user_count - 1);
     input.share_given.share = (uint32_t)random_range(&world->random, 0, 5);
-    if (feed(world, &input) != (input.share_given.share > 0))
+    if (random_range(&world->random, 0, 1))
+        snprintf(input.share_given.group, sizeof input.share_given.group, "group %d", (int)input.share_given.uid % 2);
+    input.share_given.group_share = (uint32_t)random_range(&world->random, 0, 2);
+    if (feed(world, &input) !=
+        (input.share_given.share > 0 && !*input.share_given.group == !input.share_given.group_share))
         fail(world, "a share of %" PRIu32 " was refused or taken", input.share_given.share);
 }
 

@@ -208,6 +208,7 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         view->exited = true;
         view->exit = record->exited;
         view->exit.cause = verdict_of(&record->exited).cause;
+        view->moves += view->moved_for && view->exit.cause == EXIT_TIMEOUT;
         view->overuser = 0;
         view->unfenced = 0;
         view->crashes +=
