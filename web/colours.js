@@ -15,10 +15,11 @@ export function give_colours(gpus, job_of) {
         if (!beside.has(id))
             given.delete(id);
     for (const id of [...beside.keys()].sort((a, b) => a - b)) {
-        if (given.has(id))
+        const job = job_of(id);
+        if (given.has(id) || !job) /* one that is not known yet gets its colour with its user */
             continue;
         const taken = new Set(beside.get(id).map((other) => given.get(other)));
-        const first = of_user(job_of(id)?.uid ?? id);
+        const first = of_user(job.uid);
         const steps = [...Array(colours).keys()].find((step) => !taken.has((first + step) % colours)) || 0;
         given.set(id, (first + steps) % colours);
     }

@@ -101,7 +101,6 @@ await page.fill("#edit-priority", "99");
 page.expected.push("400");
 await page.click('dialog button[value="yes"]');
 await until(page, "the daemon's sentence on a bad value is shown", () => /priority/i.test(document.querySelector(".result.warning")?.textContent));
-page.expected.length = 0;
 await page.click('button[data-action="edit"]');
 await page.fill("#edit-priority", "-2");
 await page.fill("#edit-time_limit_ns", "90");

@@ -93,6 +93,16 @@ large.end();
 await until(page, "its end is noticed", () => document.getElementById("notice").textContent.includes("daemon is not answering"));
 await page.context().close();
 
+/* Jobs of one user on one GPU have different colours. */
+const few = await node_of(4, 300);
+const beside = await watched_page(browser);
+await beside.goto(few.address);
+await until(beside, "three jobs are on each", () => document.querySelectorAll(".gpu .part b").length === 12);
+check("each has its own colour there", await beside.evaluate(() => [...document.querySelectorAll(".gpu")].every((gpu) =>
+    new Set([...gpu.querySelectorAll(".part:has(b)")].map((part) => part.className)).size === 3)));
+await beside.context().close();
+few.end();
+
 const small = await node_of(1, 0);
 const lone = await watched_page(browser, {width: 390, height: 844});
 await lone.goto(small.address);
