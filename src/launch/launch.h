@@ -44,6 +44,7 @@ struct launch_request {
     size_t argument_count;
     char *const *environment; /* NAME=value */
     size_t environment_count;
+    const char *on_end; /* a command for sh after its end (launch/shepherd/on_end.c); NULL: none */
     bool requeue;     /* it asks to be started again after its time limit */
     bool no_progress; /* its progress is not looked at */
     uint64_t job;

@@ -57,6 +57,9 @@ static const char *const migrations[] = {
     "ALTER TABLE job ADD COLUMN uid INTEGER NOT NULL DEFAULT -1;"
     "CREATE TABLE part (seq INTEGER NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (seq, number))"
     " STRICT, WITHOUT ROWID;",
+    /* The accounting is asked by projects and tags. */
+    "ALTER TABLE history ADD COLUMN account TEXT;"
+    "ALTER TABLE history ADD COLUMN tags TEXT;",
 };
 
 static int errno_of(sqlite3 *db)
