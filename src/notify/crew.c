@@ -15,12 +15,13 @@
 #include "notify/hooks.h"
 #include "notify/target.h"
 
-#define TELL_NS    (240 * NS_PER_SEC) /* wall; all tries of all targets of a user */
-#define USER_MOST  2                  /* at a time; of hooks, too */
-#define QUEUE_USER 200
-#define QUEUE_MOST 5000
-#define LINES_MOST 8
-#define FOR_HOOKS  ((uid_t)-1)
+#define TELL_NS     (240 * NS_PER_SEC) /* wall; all tries of all targets of a user */
+#define USER_MOST   2                  /* at a time; hooks one, in the order of events */
+#define QUEUE_USER  200
+#define QUEUE_HOOKS 2000
+#define QUEUE_MOST  5000
+#define LINES_MOST  8
+#define FOR_HOOKS   ((uid_t)-1)
 
 struct telling {
     uid_t uid; /* FOR_HOOKS */
@@ -68,9 +69,8 @@ static void add(struct crew *crew, uid_t uid, const json_t *message)
 
     for (telling = crew->first; telling; telling = telling->next, count++)
         of_user += telling->uid == uid;
-    if (count >= QUEUE_MOST || of_user >= QUEUE_USER) {
-        crew->say("job %" PRId64 ": not told: %zu messages wait before it", job_of(message),
-                  of_user >= QUEUE_USER ? of_user : count);
+    if (count >= QUEUE_MOST || of_user >= (uid == FOR_HOOKS ? QUEUE_HOOKS : QUEUE_USER)) {
+        crew->say("job %" PRId64 ": not told: too many messages wait before it", job_of(message));
         return;
     }
     telling = xcalloc(1, sizeof *telling);
@@ -120,7 +120,7 @@ static bool start(struct crew *crew, const struct telling *telling)
         of_user += crew->members[i].pid && crew->members[i].uid == telling->uid;
         free_one = crew->members[i].pid ? free_one : &crew->members[i];
     }
-    if (!free_one || of_user >= USER_MOST || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (!free_one || of_user >= (telling->uid == FOR_HOOKS ? 1 : USER_MOST) || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return false;
     *free_one = (struct member){.uid = telling->uid, .fd = ends[0], .job = job_of(telling->message)};
     free_one->until_ns = nodetime_monotonic_wall_ns() + TELL_NS;

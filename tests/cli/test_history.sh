@@ -75,7 +75,7 @@ for row, job in zip(rows, known):
     assert abs(float(row["gpu_s"]) - job["gpu_ns"] / 1e9) < 0.001 and None not in row.values() and None not in row, row
     assert row["wait_s"] == "" if job["wait_ns"] is None else float(row["wait_s"]) >= 0, row
 PYTHON
-for by in user name day state source; do
+for by in user account name day state source; do
     run stats --by $by --csv
     python3 - "$T/out" $by <<'PYTHON' || fail "stats --by $by --csv: $(cat out)"
 import csv, json, sys

@@ -40,6 +40,7 @@ static bool is_running(pid_t command, bool *over)
 void on_end_run(struct shepherd *s)
 {
     const struct launch_status *status = &s->status;
+    const char *cause = status->stopped && !status->timed_out ? "stopped" : exit_cause_name(status->cause);
     int64_t until_ns = nodetime_monotonic_wall_ns() + ON_END_NS;
     int code = status->signal ? SIGNALLED + status->signal : status->exit_status;
     bool over = false;
@@ -50,7 +51,7 @@ void on_end_run(struct shepherd *s)
     take_gpus_away(s);
     pid = fork();
     if (pid == 0)
-        child_run_after(&s->request, *status->cgroup ? status->cgroup : NULL, exit_cause_name(status->cause), code);
+        child_run_after(&s->request, *status->cgroup ? status->cgroup : NULL, cause, code);
     while (pid > 0 && is_running(pid, &over)) {
         struct pollfd signals = {.fd = s->signal_fd, .events = POLLIN};
         over |= shepherd_stop_is_pending(s) || nodetime_monotonic_wall_ns() >= until_ns;
