@@ -62,7 +62,7 @@ run history --until 30d
 [ "$(wc -l <out)" -eq 1 ] || fail "history --until: $(cat out)"
 expect_error 2 "not a time on a virtual node" history --since yesterday
 expect_error 2 "an end 'running' is not known" history --state running
-expect_error 2 "user, name, day" stats --by gpu
+expect_error 2 "user, account, name, day" stats --by gpu
 expect_error 1 "no months" stats --by month
 run history --csv
 python3 - "$T/out" <<'PYTHON' || fail "history --csv: $(cat out)"

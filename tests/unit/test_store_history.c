@@ -97,10 +97,10 @@ STORE_TEST(test_a_row_is_put_once_and_its_energy_renewed)
     store_batch_history_energy(batch, 9, 1250); /* which has no row */
     commit(store, batch);
     store_close(store);
-    assert_rows(
-        "SELECT * FROM history",
-        "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
-        "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"||9663676416|raised||0|0|thesis|a,bc\n");
+    assert_rows("SELECT * FROM history",
+                "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
+                "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, "
+                "\"x\"||9663676416|raised||0|0|thesis|a,bc\n");
     assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
                                        "1048576|1250|1|2|3|0|0\n");
     assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
@@ -401,7 +401,7 @@ STORE_TEST(test_questions_end)
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
             "claim_source, -1,"
-            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0 FROM n, history WHERE job = 1");
+            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0, NULL, NULL FROM n, history WHERE job = 1");
     asks = ASK(.name = "*no", .most = 9999);
     assert_error(store_read_history(directory, asks, &none, take_job, &answer, &trouble), -ETIMEDOUT, "shorter span");
     closing.closing = &closed;

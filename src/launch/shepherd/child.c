@@ -354,7 +354,7 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     execute(request->arguments, report_fd);
 }
 
-void child_run_after(const struct request *of_job, const char *cgroup, const char *cause, int code)
+void child_run_after(const struct request *of_job, const char *group, const char *cause, int code)
 {
     CLEANUP(free_ptr) char *status = xasprintf("%d", code);
     int nobody = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -365,8 +365,8 @@ void child_run_after(const struct request *of_job, const char *cgroup, const cha
     struct error err;
 
     setsid();
-    if (cgroup)
-        cgroup_enter(cgroup);
+    if (group)
+        cgroup_enter(group);
     inherit_reset();
     signals_reset();
     if (child_become_user(&after, &err) < 0)
