@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/text/printable.h"
@@ -18,14 +19,16 @@
 #define TELL_NS     (240 * NS_PER_SEC) /* wall; all tries of all targets of a user */
 #define USER_MOST   2                  /* at a time; hooks one, in the order of events */
 #define QUEUE_USER  200
-#define QUEUE_HOOKS 2000
-#define QUEUE_MOST  5000
+#define QUEUE_HOOKS 20000
+#define QUEUE_MOST  25000
+#define SAY_NS      (60 * NS_PER_SEC) /* between two lines on a full queue */
 #define LINES_MOST  8
 #define FOR_HOOKS   ((uid_t)-1)
 
 struct telling {
     uid_t uid; /* FOR_HOOKS */
-    json_t *message;
+    int64_t job;
+    char *text; /* owned: the message, which takes a fifth of its tree */
     struct telling *next;
 };
 
@@ -44,6 +47,7 @@ struct crew {
     const char *hooks;
     void (*say)(const char *format, ...);
     struct telling *first, **last;
+    int64_t said_ns; /* when it was last said that it is full */
     struct member members[CREW_MOST];
 };
 
@@ -70,12 +74,16 @@ static void add(struct crew *crew, uid_t uid, const json_t *message)
     for (telling = crew->first; telling; telling = telling->next, count++)
         of_user += telling->uid == uid;
     if (count >= QUEUE_MOST || of_user >= (uid == FOR_HOOKS ? QUEUE_HOOKS : QUEUE_USER)) {
-        crew->say("job %" PRId64 ": not told: too many messages wait before it", job_of(message));
+        if (!crew->said_ns || nodetime_monotonic_wall_ns() - crew->said_ns > SAY_NS) {
+            crew->say("job %" PRId64 ", and maybe others: not told: too many messages wait before it", job_of(message));
+            crew->said_ns = nodetime_monotonic_wall_ns();
+        }
         return;
     }
     telling = xcalloc(1, sizeof *telling);
     telling->uid = uid;
-    telling->message = json_incref((json_t *)message);
+    telling->job = job_of(message);
+    telling->text = json_dumps(message, JSON_COMPACT);
     *crew->last = telling;
     crew->last = &telling->next;
 }
@@ -94,7 +102,9 @@ void crew_run_hooks(struct crew *crew, const json_t *message)
 static void work(const struct crew *crew, const struct telling *telling, int log) __attribute__((noreturn));
 static void work(const struct crew *crew, const struct telling *telling, int log)
 {
+    static const struct json_bounds most = {.values = 16 << 10, .depth = 16, .bytes = 4 << 20};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    json_t *message = NULL;
 
     setsid();
     signal(SIGTERM, SIG_DFL);
@@ -103,10 +113,12 @@ static void work(const struct crew *crew, const struct telling *telling, int log
     dup2(null, 0);
     dup2(null, 1);
     dup2(null, 2);
+    if (json_read(telling->text, strlen(telling->text), 0, &most, &message, NULL) != 0)
+        _exit(1);
     if (telling->uid == FOR_HOOKS)
-        hooks_run(crew->hooks, telling->message, log);
+        hooks_run(crew->hooks, message, log);
     else
-        target_tell(telling->uid, telling->message, log);
+        target_tell(telling->uid, message, log);
     _exit(0);
 }
 
@@ -122,7 +134,7 @@ static bool start(struct crew *crew, const struct telling *telling)
     }
     if (!free_one || of_user >= (telling->uid == FOR_HOOKS ? 1 : USER_MOST) || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return false;
-    *free_one = (struct member){.uid = telling->uid, .fd = ends[0], .job = job_of(telling->message)};
+    *free_one = (struct member){.uid = telling->uid, .fd = ends[0], .job = telling->job};
     free_one->until_ns = nodetime_monotonic_wall_ns() + TELL_NS;
     free_one->pid = fork();
     if (free_one->pid == 0)
@@ -143,7 +155,7 @@ static void start_all(struct crew *crew)
             continue;
         }
         *at = telling->next;
-        json_decref(telling->message);
+        free(telling->text);
         free(telling);
     }
     crew->last = &crew->first;
@@ -223,7 +235,7 @@ void crew_free(struct crew *crew)
             kill(-crew->members[i].pid, SIGKILL);
     for (struct telling *telling = crew->first, *next; telling; telling = next) {
         next = telling->next;
-        json_decref(telling->message);
+        free(telling->text);
         free(telling);
     }
     free(crew);

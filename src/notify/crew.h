@@ -16,7 +16,7 @@ struct crew;
 struct crew *crew_new(const char *hooks, void (*say)(const char *format, ...));
 void crew_free(struct crew *crew); /* ends those who still tell */
 
-/* Each keeps the message as long as it needs it. */
+/* Each has a copy of the message. */
 void crew_tell_user(struct crew *crew, uid_t uid, const json_t *message);
 void crew_run_hooks(struct crew *crew, const json_t *message);
 
