@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json/json_read.h"
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/text/printable.h"
@@ -22,6 +23,7 @@
 #define QUEUE_HOOKS 20000
 #define QUEUE_MOST  25000
 #define SAY_NS      (60 * NS_PER_SEC) /* between two lines on a full queue */
+#define LOG_FD      3
 #define LINES_MOST  8
 #define FOR_HOOKS   ((uid_t)-1)
 
@@ -95,7 +97,7 @@ void crew_tell_user(struct crew *crew, uid_t uid, const json_t *message)
 
 void crew_run_hooks(struct crew *crew, const json_t *message)
 {
-    if (hooks_any(crew->hooks))
+    if (crew->hooks && hooks_any(crew->hooks))
         add(crew, FOR_HOOKS, message);
 }
 
@@ -113,12 +115,15 @@ static void work(const struct crew *crew, const struct telling *telling, int log
     dup2(null, 0);
     dup2(null, 1);
     dup2(null, 2);
+    dup2(log, LOG_FD);
+    kernel_close_from(LOG_FD + 1, 0); /* the stream, and what others of the crew say */
+    fcntl(LOG_FD, F_SETFD, FD_CLOEXEC);
     if (json_read(telling->text, strlen(telling->text), 0, &most, &message, NULL) != 0)
         _exit(1);
     if (telling->uid == FOR_HOOKS)
-        hooks_run(crew->hooks, message, log);
+        hooks_run(crew->hooks, message, LOG_FD);
     else
-        target_tell(telling->uid, message, log);
+        target_tell(telling->uid, message, LOG_FD);
     _exit(0);
 }
 

@@ -12,7 +12,7 @@
 
 struct crew;
 
-/* `hooks`: the directory, borrowed. `say` gets lines for the log, safe to print. */
+/* `hooks`: the directory, borrowed; NULL: none. `say` gets lines for the log, safe to print. */
 struct crew *crew_new(const char *hooks, void (*say)(const char *format, ...));
 void crew_free(struct crew *crew); /* ends those who still tell */
 

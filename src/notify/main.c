@@ -220,7 +220,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option table[] = {
     {"socket", 's', "PATH", 0, "carmad's socket (default: $CARMA_SOCKET, or the user's own)"},
-    {"hooks", 'k', "DIR", 0, "programs that get each event as JSON on standard input (default: " HOOKS ")"},
+    {"hooks", 'k', "DIR", 0,
+     "programs that get each event as JSON on standard input (default for root: " HOOKS "; for others: none)"},
     {"state", 'f', "FILE", 0, "up to when all has been told (default for root: " STATE "; for others: nowhere)"},
     {0}};
 
@@ -240,8 +241,10 @@ static const struct manual manual = {
 
 int main(int argc, char **argv)
 {
-    struct notifier notifier = {
-        .hooks = HOOKS, .state = geteuid() == 0 ? STATE : NULL, .scale = 1, .stream = {.fd = -1}};
+    struct notifier notifier = {.hooks = geteuid() == 0 ? HOOKS : NULL,
+                                .state = geteuid() == 0 ? STATE : NULL,
+                                .scale = 1,
+                                .stream = {.fd = -1}};
     struct sigaction action = {.sa_handler = on_signal};
 
     usage_parse(&manual, argc, argv, &notifier);
