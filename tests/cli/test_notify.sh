@@ -76,7 +76,7 @@ told alice '"event":"start"'
 told bob 'by bob -i -t'
 told bob 'To: bob'
 told bob 'reaches its time limit of 2:00:00 in 1:59:59'
-grep -q 'job 3\|Subject.*end' bob/told && fail "bob is told what he did not ask for: $(cat bob/told)"
+grep -q 'job 3\|has started' bob/told && fail "bob is told what he did not ask for: $(cat bob/told)"
 run_as carol submit --gpu-memory 1G -- true
 expect_status 1
 run_as carol submit --notify end --gpu-memory 1G -- true
