@@ -55,14 +55,15 @@ static void put_event(struct strbuf *out, const json_t *job, enum notify_event e
     const char *state = text(job, "state"), *why = text(job, "last_end");
     struct notify_words words = {0};
     char left[UNITS_TEXT], limit[UNITS_TEXT];
+    bool retried;
 
     switch (event) {
     case NOTIFY_START:
         strbuf_puts(out, "has started");
         return;
     case NOTIFY_OOM:
-        strbuf_printf(out, "ran out of GPU memory%s%s", why && strcmp(state ? state : "", "GPU_OOM") ? ": " : "",
-                      why && strcmp(state ? state : "", "GPU_OOM") ? why : "");
+        retried = why && !(state && strcmp(state, "GPU_OOM") == 0);
+        strbuf_printf(out, "ran out of GPU memory%s%s", retried ? ": " : "", retried ? why : "");
         return;
     case NOTIFY_TIMEOUT:
         if (text(job, "notify"))

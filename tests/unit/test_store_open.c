@@ -112,7 +112,8 @@ STORE_TEST(test_database_from_the_future)
 
 /* Stores of earlier versions. The first has no estimate, the second no energy; to the third there are no snapshots,
  * to the fourth no accounting (test_store_history.c), to the fifth no requests, to the sixth no errors of SM
- * activity nor sums of leases, to the eighth no parts of snapshots, to the ninth no projects; the seventh has the same tables. */
+ * activity nor sums of leases, to the eighth no parts of snapshots, to the ninth no projects; the seventh has the same
+ * tables. */
 STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
     fill(2);
