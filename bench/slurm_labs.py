@@ -104,6 +104,8 @@ class Shard(Alone):
 class Carma(Cluster):
     """carmad with default settings but those that docs/slurm.md asks for; the plugin between two stamps."""
 
+    settings = ()
+
     def write_slurm(self):
         super().write_slurm()
         self.stamps = self.dir / "stamps"
@@ -117,7 +119,8 @@ class Carma(Cluster):
         self.start("carmad-" + node, [
             self.prefix / "bin/carmad", "--state", self.dir / node / "state", "--socket", self.socket(node),
             "--config", "/dev/null", "--set", f"nvml_library={vnode}/libnvidia-ml.so.1",
-            "--set", f"mps_control={vnode}/nvidia-cuda-mps-control", "--set", "engine=slurm", "--set", "gate=memory"],
+            "--set", f"mps_control={vnode}/nvidia-cuda-mps-control", "--set", "engine=slurm", "--set", "gate=memory",
+            *(word for setting in self.settings for word in ("--set", setting))],
             CARMA_VNODE=str(self.vnode(node)))
 
     def hand_shakes_ms(self):
@@ -146,6 +149,18 @@ class Declared(Carma):
         return [f"--carma-gpus={workload['gpus']}", f"--carma-mem={said}G"]
 
 
+class Together(Declared):
+    """One MPS server for all users, which drivers have from 555 on."""
+
+    name, settings = "carma, one server", ("mps_multiuser=yes",)
+
+    def write_slurm(self):
+        super().write_slurm()
+        text = (common.ROOT / "data/nodes/a100x4-40g.ini").read_text()
+        self.profile = self.dir / "etc/newer.ini"
+        self.profile.write_text(re.sub("driver_version = .*", "driver_version = 555.42.02", text))
+
+
 class Estimated(Carma):
     """No job says what it needs: carma estimates by the model's summary. Of a job without one nothing is known."""
 
@@ -165,7 +180,7 @@ def needed_gib(workload):
     return min(-(-mib // 1024), lab.GPU_GIB)
 
 
-CLUSTERS = (Whole, Shard, Declared, Estimated)
+CLUSTERS = (Whole, Shard, Declared, Together, Estimated)
 
 
 def build_dir(path):

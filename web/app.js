@@ -1,6 +1,6 @@
 /* The page's frame: which view is shown, the line to the daemon, light and dark, keys. */
 import {h, set_attribute, set_text} from "/dom.js";
-import {count, gib, percent, share_word, watts} from "/format.js";
+import {count, gib, percent, running_states, share_word, watts} from "/format.js";
 import {reserved_bytes, Gpus} from "/gpus.js";
 import {Lists} from "/jobs.js";
 import {connect, fetch_series, node, on, reconnect, set_token} from "/live.js";
@@ -27,7 +27,7 @@ function node_figures() {
     const drawing = node.gpus.filter((gpu) => gpu.kind !== "instance" && gpu.power_mw !== null && gpu.power_mw !== undefined);
     return [
         figure(String(gpus.length), "", gpus.length === 1 ? "GPU" : "GPUs"),
-        figure(((counts.RUNNING || 0) + (counts.PLACED || 0) + (counts.STOPPING || 0)).toLocaleString("en"), "", "running"),
+        figure(running_states.reduce((all, state) => all + (counts[state] || 0), 0).toLocaleString("en"), "", "running"),
         figure((node.status?.waiting || 0).toLocaleString("en"), "", "waiting"),
         figure(gib(sum((gpu) => gpu.used_bytes)), `of ${gib(total)} GiB`, "memory used"),
         figure(gib(sum(reserved_bytes)), "GiB", "reserved"),

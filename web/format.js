@@ -75,6 +75,7 @@ export function count(n, one, many = `${one}s`) {
 
 const words = {
     HELD: "held", QUEUED: "queued", PLACED: "starting", RUNNING: "running", STOPPING: "stopping", CRASHED: "to be retried",
+    SUSPENDED: "suspended", REQUEUING: "stopping, to wait again",
     COMPLETED: "completed", FAILED: "failed", GPU_OOM: "out of GPU memory", CANCELLED: "cancelled", LOST: "lost",
     REFUSED: "refused", TIMEOUT: "time limit", RETURNED: "returned", EXPIRED: "expired",
 };
@@ -87,8 +88,10 @@ export function is_waiting(state) {
     return state === "HELD" || state === "QUEUED" || state === "CRASHED";
 }
 
+export const running_states = ["PLACED", "RUNNING", "SUSPENDED", "STOPPING", "REQUEUING"];
+
 export function is_running(state) {
-    return state === "PLACED" || state === "RUNNING" || state === "STOPPING";
+    return running_states.includes(state);
 }
 
 export function has_ended(state) {

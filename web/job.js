@@ -42,6 +42,8 @@ function facts_of(job) {
         facts.push(["Memory limit", `${size(job.process_limit_bytes)} for each process${job.gpus > 1 ? ` that sees all ${job.gpus} GPUs` : ""}`]);
     if (job.victim_of)
         facts.push(["Harmed by", `job ${job.victim_of}`]);
+    if (job.moves)
+        facts.push(["Moved off its GPUs", count(job.moves, "time")]);
     if (job.victims)
         facts.push(["Harmed", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)
@@ -120,6 +122,11 @@ const actions = {
         can: (state) => state === "QUEUED" || state === "CRASHED"},
     release: {title: "Release", ask: "Release", text: "It is started as soon as it has its turn and there is room.",
         can: (state) => state === "HELD"},
+    suspend: {title: "Suspend", ask: "Suspend", text: "It stands still, and keeps its GPUs and its memory.",
+        can: (state) => state === "RUNNING"},
+    resume: {title: "Resume", ask: "Resume", text: "It goes on where it stands still.", can: (state) => state === "SUSPENDED"},
+    requeue: {title: "Requeue", ask: "Requeue", text: "Its processes are ended. It waits again in its place, and begins anew.",
+        can: (state) => is_running(state) && state !== "STOPPING"},
     cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; unsaved data is lost.", strong: true,
         can: (state) => !has_ended(state)},
 };

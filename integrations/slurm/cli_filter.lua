@@ -84,15 +84,34 @@ function carma_share_gpus(options, given)
   end
 end
 
--- srun asks for its step what it asked for the job: GPUs that Slurm finds on no node. --gpus passes, beside a word of GRES.
+-- Slurm's release as a number, such as 22.05; 0 where it does not tell.
+function carma_release()
+  local pipe = io.popen("srun --version 2>&1")
+  local said = pipe and pipe:read("*a") or ""
+  if pipe then
+    pipe:close()
+  end
+  return tonumber(said:match("(%d+%.%d+)") or "0")
+end
+
+-- srun asks for its step what it asked for the job: GPUs that Slurm finds on no node. --gpus passes, beside a word of GRES. Since 23.02
+-- a step's --gres gives way to the counts that its job got, and nothing else does.
 function carma_ask_for_all_nodes(options)
   local gpus, gres = carma_take_gpus(options)
-  if gpus then
-    local nodes = tonumber(tostring(options["nodes"] or "1"):match("%d+") or "1")
-    options["gpus"] = gpus:gsub("%d+$", function(each) return string.format("%d", each * math.max(nodes, 1)) end)
+  local nodes = math.max(1, tonumber(tostring(options["nodes"] or "1"):match("%d+") or "1"))
+  local function by(list, factor)
+    return list and (list:gsub("%d+$", function(number) return string.format("%d", math.ceil(number * factor)) end))
   end
-  if gpus or options["gpus"] or options["gpus-per-task"] or options["gpus-per-socket"] then
+  if not (gpus or options["gpus"] or options["gpus-per-task"] or options["gpus-per-socket"]) then
+    return
+  end
+  if carma_release() < 23.02 then
+    options["gpus"] = by(gpus, nodes) or options["gpus"]
     options["gres"] = gres ~= "" and gres or "none"
+  elseif gpus or options["gpus"] then
+    gpus = gpus or by(options["gpus"], 1 / nodes)
+    options["gpus"] = ""
+    options["gres"] = (gres ~= "" and gres .. "," or "") .. "gpu:" .. gpus
   end
 end
 

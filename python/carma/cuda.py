@@ -136,6 +136,9 @@ def replace(stack, put, recorder):
     def most(*_, **__):
         return recorder.most_allocated
 
+    def told(settings):
+        recorder.allocator.append(str(settings))
+
     stats = {f"{kind}_bytes.all.{what}": MEMORY // 80 for kind in ("allocated", "reserved", "active", "requested")
              for what in ("current", "peak", "allocated", "freed")}  # fmt: skip
     state = torch.zeros(16, dtype=torch.uint8)
@@ -147,7 +150,7 @@ def replace(stack, put, recorder):
         "get_device_name": "carma", "get_device_capability": (8, 0), "get_device_properties": PROPERTIES,
         "is_bf16_supported": True, "mem_get_info": (MEMORY, MEMORY), "utilization": 0, "memory_usage": 0,
         "can_device_access_peer": True, "get_arch_list": ["sm_80"], "is_current_stream_capturing": False,
-        "memory_summary": "", "memory_snapshot": [], "memory_stats": stats, "set_per_process_memory_fraction": None,
+        "memory_summary": "", "memory_snapshot": [], "memory_stats": stats,
         "get_rng_state": state, "get_rng_state_all": [state], "set_rng_state": None, "set_rng_state_all": None,
         "current_stream": stream, "default_stream": stream, "set_stream": None, "_exchange_device": -1,
         "_maybe_exchange_device": -1, "graph_pool_handle": (0, 0), "list_gpu_processes": "", "_sleep": None,
@@ -157,7 +160,8 @@ def replace(stack, put, recorder):
     answers = {name: lambda *args, answer=answer, **kwargs: answer for name, answer in calls.items()}
     answers.update({
         "device_count": device_count, "current_device": lambda: local[0], "set_device": set_device,
-        "memory_allocated": allocated, "max_memory_allocated": most, "memory_reserved": allocated,
+        "set_per_process_memory_fraction": lambda share, *_: told(f"per_process_memory_fraction:{share}"),
+        "_set_allocator_settings": told, "memory_allocated": allocated, "max_memory_allocated": most, "memory_reserved": allocated,
         "max_memory_reserved": most, "memory_cached": allocated, "max_memory_cached": most,
         "Stream": Stream, "ExternalStream": ExternalStream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph,
         "stream": entered, "StreamContext": entered, "device": Device, "device_of": Device,

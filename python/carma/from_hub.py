@@ -7,7 +7,7 @@ import types
 
 import torch
 
-from carma import hub
+from carma import hub, pipelines
 
 # Keywords that say where to look: no members of a configuration, and nothing to a model's function.
 _WHERE = frozenset([
@@ -36,9 +36,10 @@ def _models(put, stack, recorder):
                 made = original(cls, name, *args, **kwargs)
             except (OSError, ValueError) as raised:
                 error = raised
-            if error is None and not is_empty(made, name):
+            known_as = pipelines.part(name, kwargs.get("subfolder"))
+            if error is None and not is_empty(made, known_as):
                 return made
-            other = None if _is_here(name) else stand_in(name, kwargs)
+            other = None if _is_here(name) else stand_in(known_as, kwargs)
             if other is not None:
                 recorder.doubt(f"{name} is not here: its published sizes stand in", 0)
                 return other
@@ -139,4 +140,8 @@ def _torch_hub(put, stack, recorder):
 def changes(stack, put, recorder):
     """{module: change}"""
     _torch_hub(put, stack, recorder)
-    return {**_models(put, stack, recorder), **_data(put, stack, recorder)}
+    return {
+        **_models(put, stack, recorder),
+        **_data(put, stack, recorder),
+        **pipelines.changes(stack, put, recorder),
+    }

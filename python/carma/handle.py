@@ -161,8 +161,8 @@ class Job:
     def explain(self) -> Explanation:
         return Explanation(daemon.call("GET", self._path + "/explain"))
 
-    def _do(self, verb: str) -> str:
-        return str(daemon.call("POST", f"{self._path}/{verb}")["state"])
+    def _do(self, verb: str, body: Optional[Dict[str, Any]] = None) -> str:
+        return str(daemon.call("POST", f"{self._path}/{verb}", body)["state"])
 
     def cancel(self) -> str:
         """Ends it, or takes it out of the queue; its state then. Conflict where it has ended already."""
@@ -177,6 +177,21 @@ class Job:
     def checkpoint(self) -> str:
         """Has it save its state now: it gets the signal of its `signal`. Conflict where it does not run, or has none."""
         return self._do("checkpoint")
+
+    def signal(self, signal: Union[str, int]) -> str:
+        """Sends its processes a signal, such as "USR1" or signal.SIGUSR1. Conflict where it does not run."""
+        return self._do("signal", {"signal": str(int(signal)) if isinstance(signal, int) else signal})
+
+    def suspend(self) -> str:
+        """Lets it stand still: it keeps its GPUs and their memory, and its time limit stands still, too."""
+        return self._do("suspend")
+
+    def resume(self) -> str:
+        return self._do("resume")
+
+    def requeue(self) -> str:
+        """Stops it, and lets it wait again in its place: it begins anew. Conflict where it does not run."""
+        return self._do("requeue")
 
     def __enter__(self: Self) -> Self:
         return self
@@ -242,9 +257,9 @@ class Array(Job):
         statuses = [job.wait(None if deadline is None else max(deadline - time.monotonic(), 0)) for job in self.jobs]
         return next((status for status in statuses if status), 0)
 
-    def _do(self, verb: str) -> str:
+    def _do(self, verb: str, body: Optional[Dict[str, Any]] = None) -> str:
         """Of those that have not ended: the state of one of them then. Conflict where none could be changed."""
-        answer = daemon.call("POST", f"/v1/jobs/{verb}?ids={self.id}")
+        answer = daemon.call("POST", f"/v1/jobs/{verb}?ids={self.id}", body)
         if not answer["jobs"]:
             raise Conflict(answer["refused"][0]["error"])
         return str(answer["jobs"][0]["state"])
@@ -256,7 +271,7 @@ HEADS = ("job", "name", "user", "state", "GPUs", "memory", "where, or why not")
 def _where(info: Dict[str, Any]) -> str:
     if info.get("state") in ENDED:
         return str(info.get("message") or info.get("last_end") or "")
-    if info.get("state") in ("PLACED", "RUNNING", "STOPPING"):
+    if info.get("state") in ("PLACED", "RUNNING", "SUSPENDED", "STOPPING", "REQUEUING"):
         return "GPU " + ",".join(str(placement.get("index")) for placement in info.get("placements") or [])
     return str((info.get("reason") or {}).get("text") or "")
 

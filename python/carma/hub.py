@@ -54,6 +54,8 @@ TYPES = {
     "bart": (_SEQUENCES, {**_IDS, "decoder_start_token_id": 2}, "roberta"),
     "marian": (_SEQUENCES, {"scale_embedding": True, **_STARTS}, "t5"),
     "pegasus": (_SEQUENCES, {"scale_embedding": True, **_STARTS}, "t5"),
+    "clip_text_model": (_WIDE + " projection_dim hidden_act",
+                        {"max_position_embeddings": 77, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}, "clip"),
     "vit": (_VISION, {}, "ViTImageProcessor"),
     "deit": (_VISION, {}, "DeiTImageProcessor"),
     "dinov2": ("hidden_size num_hidden_layers num_attention_heads image_size patch_size", {}, "BitImageProcessor"),
@@ -188,6 +190,9 @@ marian 512 6 6 8 8 2048 2048 59514 512: opus-mt-en-fr
 marian 512 6 6 8 8 2048 2048 59543 512: opus-mt-en-ro
 marian 512 6 6 8 8 2048 2048 65001 512: opus-mt-en-zh opus-mt-zh-en
 pegasus 1024 16 16 16 16 4096 4096 96103 512: pegasus-xsum
+clip_text_model 768 12 12 3072 49408 768 quick_gelu: clip-vit-large-patch14
+clip_text_model 1024 23 16 4096 49408 512 gelu: clip-vit-h-14-23
+clip_text_model 1280 32 20 5120 49408 1280 gelu: clip-vit-bigg-14
 vit 768 12 12 3072 224 16: vit-base-patch16-224 vit-base-patch16-224-in21k
 vit 768 12 12 3072 384 16: vit-base-patch16-384
 vit 768 12 12 3072 224 32: vit-base-patch32-224-in21k
@@ -266,6 +271,9 @@ _SPECIAL = {
                 "<s> $A </s>", "<s> $A </s> </s> $B </s>",
                 "pad <pad> unk <unk> cls <s> sep </s> bos <s> eos </s> mask <mask>"),
     "gpt": ({"<|endoftext|>": -1}, "$A", "$A $B", "bos <|endoftext|> eos <|endoftext|> unk <|endoftext|>"),
+    "clip": ({"<|startoftext|>": -2, "<|endoftext|>": -1}, "<|startoftext|> $A <|endoftext|>",
+             "<|startoftext|> $A $B <|endoftext|>",
+             "bos <|startoftext|> eos <|endoftext|> pad <|endoftext|> unk <|endoftext|>"),
     "opt": ({"<s>": 0, "<pad>": 1, "</s>": 2}, "</s> $A", "</s> $A </s> $B", "pad <pad> bos </s> eos </s>"),
     "llama": ({"<unk>": 0, "<s>": 1, "</s>": 2}, "<s> $A", "<s> $A <s> $B", "unk <unk> bos <s> eos </s>"),
     "qwen": ({"<|endoftext|>": -3, "<|im_start|>": -2, "<|im_end|>": -1}, "$A", "$A $B",

@@ -7,7 +7,7 @@ import types
 
 import torch
 
-from carma import from_hub
+from carma import downloads, from_hub, graphs, pictures
 
 FOLDER = (1000, (375, 500))  # images of a folder that is not there: how many, height and width
 FOLDER_CLASSES = {"imagenet": 1000}
@@ -87,6 +87,9 @@ def _torchvision(stack, put, recorder):
         for name, form in IMAGES.items():
             if hasattr(module, name):
                 put(stack, module, name, _images(getattr(module, name), recorder, *form))
+        for name in pictures.FORMS:
+            if hasattr(module, name):
+                put(stack, module, name, pictures.stand_in(getattr(module, name), recorder))
 
     return change
 
@@ -205,7 +208,8 @@ def _transformers(stack, put, recorder):
             except OSError:
                 from transformers import AutoConfig
 
-                config = config or AutoConfig.from_pretrained(name)
+                inside = {"subfolder": kwargs["subfolder"]} if kwargs.get("subfolder") else {}
+                config = config or (cls.config_class or AutoConfig).from_pretrained(name, **inside)
             with torch.device("meta"):
                 model = cls(config)
             dtype = kwargs.get("dtype", kwargs.get("torch_dtype")) or config.dtype
@@ -252,4 +256,6 @@ def changes(stack, put, recorder):
         "timm.models._builder": _timm(stack, put, recorder),
         "transformers.modeling_utils": _transformers(stack, put, recorder),
         **from_hub.changes(stack, put, recorder),
+        **graphs.changes(stack, put, recorder),
+        **downloads.changes(stack, put, recorder),
     }

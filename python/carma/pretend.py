@@ -336,10 +336,18 @@ def _swapped(parameter, other):
     become(parameter, other)
 
 
+def _detached(tensor):
+    """Of the same kind: what a module moves becomes a parameter again."""
+    made = FakeTensor.detach(tensor)
+    made.__class__ = type(tensor)
+    vars(made).update({name: value for name, value in vars(tensor).items() if name not in vars(made)})
+    return made
+
+
 @functools.lru_cache(maxsize=None)
 def _fake_kind(kind):
     """Of a library's own parameters (in 4 bits, say): a kind of both."""
-    return type(kind.__name__, (kind, FakeTensor), {"__module__": kind.__module__})
+    return type(kind.__name__, (kind, FakeTensor), {"__module__": kind.__module__, "detach": _detached})
 
 
 def _made_subclass(original):
@@ -352,6 +360,11 @@ def _made_subclass(original):
         return made
 
     return make
+
+
+def _as_subclass(original):
+    """Boxes and images of torchvision are kinds of tensors: a fake one of them is a fake tensor."""
+    return lambda tensor, kind: tensor if isinstance(tensor, FakeTensor) else original(tensor, kind)
 
 
 def _set_data(tensor, value):
@@ -429,6 +442,7 @@ def _let_tensors_move(stack):
     replace(stack, torch.utils, "swap_tensors", _swapped)
     replace(stack, torch.Tensor, "data", property(torch._C.TensorBase.data.__get__, _set_data))
     replace(stack, FakeTensor, "__deepcopy__", _deep_copy)
+    replace(stack, torch.Tensor, "as_subclass", _as_subclass(torch.Tensor.as_subclass))
     replace(stack, torch.Tensor, "_make_subclass", staticmethod(_made_subclass(torch.Tensor._make_subclass)))
 
 

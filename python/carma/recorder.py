@@ -71,6 +71,7 @@ class Recorder(TorchDispatchMode):
         self.allocated = self.most_allocated = 0
         self.stopped = False
         self.worst_cases = set()  # operators of which the result's size was guessed
+        self.allocator = []  # what PyTorch's is told, as PYTORCH_ALLOC_CONF has it
         self.doubts = {}  # sentence -> permille of confidence that it takes
         self._addition = None  # (old storage, new storage, event): a sum of gradients that may have been made in place
         self._gemm_phases = set()

@@ -20,6 +20,8 @@ from carma.errors import CaptureError
 from carma.follower import Enough, Follower, follow_optimizers
 from carma.recorder import Recorder
 
+ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # settings; a script may make them before it uses the GPU
+
 
 def _load_in_this_process(stack, divided):
     """Data are loaded as always, by real operators, but without worker processes, which would inherit the fakes."""
@@ -169,6 +171,7 @@ def watch(stack, steps, hand_over, longest=None, batch=None):
             "precision": follower.precision,
             "parameters": follower.parameter_bytes,
             "doubts": _doubts(recorder, follower),
+            "allocator": [*filter(None, map(os.environ.get, ALLOCATOR)), *recorder.allocator],
         }
         recorder.stopped = True
         recorder.finish()

@@ -96,7 +96,7 @@ def _scaled(trace, other):
 
 def text(trace, other, header):
     """The file's text, and why it does not scale ("": it does). header: torch, mapping, model, optimizer, precision,
-    parameters (bytes)."""
+    parameters (bytes); doubts and allocator (settings), where there are any."""
     sizes, reason = _scaled(trace, other)
     if sizes is None:
         sizes = [Size(value, 0) for value in trace.sizes + [trace.flops]]
@@ -138,6 +138,7 @@ def text(trace, other, header):
         f"elements {trace.elements // trace.batch}",
         "counts " + " ".join(map(str, trace.counts)),
         *_doubts(header.get("doubts")),
+        *_allocator(header.get("allocator")),
         f"labels {len(labels) - 1}",
         *list(labels)[1:],
         f"convs {len(convs)}",
@@ -152,6 +153,11 @@ def _doubts(doubts):
         return []
     sentences = "; ".join(doubts).encode("ascii", "replace").decode()
     return [f"doubts {min(sum(doubts.values()), 600)} {sentences[:500]}"]
+
+
+def _allocator(settings):
+    text = ",".join(settings or ()).encode("ascii", "replace").decode()
+    return [f"allocator {' '.join(text.split())[:1000]}"] if text.strip() else []
 
 
 def _conv_line(conv, batch):

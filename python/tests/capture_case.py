@@ -34,6 +34,9 @@ class File:
         self.doubts = ""
         if line.startswith("doubts "):
             self.doubts, line = line.split(" ", 2)[2], next(lines)
+        self.allocator = ""
+        if line.startswith("allocator "):
+            self.allocator, line = line.split(" ", 1)[1], next(lines)
         self.labels = [""] + [next(lines) for _ in range(self._count(line, "labels"))]
         self.convs = [next(lines).split() for _ in range(self._count(next(lines), "convs"))]
         count, tensors = map(int, next(lines).split()[1:])

@@ -357,12 +357,16 @@ class Script(Case):
 
     def test_a_script_without_an_optimizer(self):
         file = self.recorded(**{
-            "optimizer = torch.optim.AdamW(model.parameters())": "optimizer = None",
+            "optimizer = torch.optim.AdamW(model.parameters())": (
+                "optimizer = None; torch.cuda.set_per_process_memory_fraction(0.5)\n"
+                "import os; os.environ['PYTORCH_ALLOC_CONF'] = 'max_split_size_mb:64'"
+            ),
             "scaler = torch.amp.GradScaler(\"cuda\", enabled=False)": "scaler = None",
             "scaler.scale(loss / 2).backward()": "loss.backward()\n    for p in model.parameters(): p.data.sub_(p.grad); p.grad = None",
             "if step % 2:": "if False:",
         })  # fmt: skip
         self.assertEqual(file.header["optimizer"], "none")
+        self.assertEqual(file.allocator, "max_split_size_mb:64,per_process_memory_fraction:0.5")
         self.assertEqual(max(event.step for event in file.events), 2)
 
     def test_parameters_that_an_optimizer_has_already_move_to_the_device(self):

@@ -27,6 +27,7 @@ static const struct {
     {"FileNotFoundError", "name its data by a path, or record a batch of it with carma.capture --example-batch"},
     {"took longer than", "record a step with carma.capture --example-batch, or give --gpu-memory"},
     {"imported torch", "give --summary or --gpu-memory"},
+    {"sets PYTHONPATH", "write PYTHONPATH=DIR:$PYTHONPATH, or give --hf-config, --summary or --gpu-memory"},
     {"is not recorded", "give --summary or --gpu-memory"},
     {"", "give --hf-config, --summary or --gpu-memory"},
 };

@@ -108,6 +108,19 @@ static int refuse(const char *text, struct error *err)
                      *question ? question : ": write a name such as USR1, or a number");
 }
 
+int job_signal_to_send(const char *text, uint32_t *signal, struct error *err)
+{
+    static const char *const instead[] = {[SIGKILL] = "cancel",  [SIGSTOP] = "suspend", [SIGTSTP] = "suspend",
+                                          [SIGTTIN] = "suspend", [SIGTTOU] = "suspend", [SIGCONT] = "resume"};
+
+    *signal = find_signal(text);
+    if (!*signal)
+        return refuse(text, err);
+    if (*signal < array_size(instead) && instead[*signal])
+        return error_set(err, EINVAL, "signal '%.40s' is not sent: use 'carma %s'", text, instead[*signal]);
+    return 0;
+}
+
 int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, struct error *err)
 {
     const char *at = strchr(text, '@');

@@ -18,6 +18,10 @@ int job_time_parse(const char *text, int64_t *limit_ns, struct error *err);
  * it has a unit. Where it is not said it is 60 seconds. -EINVAL with one line. */
 int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, struct error *err);
 
+/* A signal that people send to jobs, by its name or number. -EINVAL with one line, which names the command for those
+ * that end, stop or continue every process. */
+int job_signal_to_send(const char *text, uint32_t *signal, struct error *err);
+
 bool job_signal_can_be_caught(uint32_t signal); /* it exists, and is neither KILL nor STOP */
 
 /* "USR1"; the number where it has no name; returns text. */

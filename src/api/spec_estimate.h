@@ -44,10 +44,8 @@ int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec
                       const struct machine_profile *profile, int32_t quantile_permille, int64_t *events_left,
                       struct error *err);
 
-#define EXPANDABLE_SEGMENTS "expandable_segments:True" /* of PYTORCH_CUDA_ALLOC_CONF: its one spelling */
-
-/* Whether the job's environment, command or script tells PyTorch's allocator to have them. */
-bool job_estimate_expandable(const struct job_spec *spec);
+/* Adds what the job's environment, command or script tells PyTorch's allocator. */
+void job_allocator_settings(const struct job_spec *spec, struct allocator_settings *settings);
 
 json_t *job_estimate_to_json(const struct job_estimate *estimate);                                /* a new reference */
 int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, struct error *err); /* inits; -EINVAL */

@@ -91,23 +91,23 @@ static int ask(struct asking *asking, const char *from, struct error *err)
     return 0;
 }
 
-bool job_estimate_expandable(const struct job_spec *spec)
+/* A command's own words go before the environment that it runs in. */
+void job_allocator_settings(const struct job_spec *spec, struct allocator_settings *settings)
 {
     for (size_t i = 0; i < spec->environment.count; i++)
-        if (strncmp(spec->environment.items[i], "PYTORCH_", 8) == 0 &&
-            strstr(spec->environment.items[i], EXPANDABLE_SEGMENTS))
-            return true;
+        if (strncmp(spec->environment.items[i], "PYTORCH_", 8) == 0)
+            allocator_settings_read(settings, spec->environment.items[i]);
+    if (spec->script)
+        allocator_settings_read(settings, spec->script);
     for (size_t i = 0; i < spec->command.count; i++)
-        if (strstr(spec->command.items[i], EXPANDABLE_SEGMENTS))
-            return true;
-    return spec->script && strstr(spec->script, EXPANDABLE_SEGMENTS);
+        allocator_settings_read(settings, spec->command.items[i]);
 }
 
 /* The words were checked with the rest of the specification. */
 static void set_training(const struct job_spec *spec, struct training *training)
 {
     training_default(training);
-    training->expandable_segments = job_estimate_expandable(spec);
+    job_allocator_settings(spec, &training->allocator);
     if (spec->optimizer)
         optimizer_parse(spec->optimizer, &training->optimizer, NULL);
     if (spec->precision)
@@ -152,7 +152,8 @@ static int ask_capture(struct asking *asking, struct error *err)
         return rc;
     }
     set_training(spec, training);
-    capture.program.expandable_segments = training->expandable_segments;
+    job_allocator_settings(spec, &capture.program.allocator);
+    training->allocator = capture.program.allocator;
     training->batch_size = capture.batch_size;
     take_optimizer(asking, &capture);
     training->precision = capture.precision;
@@ -178,7 +179,8 @@ static int ask_configuration(struct asking *asking, struct error *err)
     if (rc)
         return rc;
     training_default(training);
-    capture.program.expandable_segments = job_estimate_expandable(spec);
+    job_allocator_settings(spec, &capture.program.allocator);
+    training->allocator = capture.program.allocator;
     training->batch_size = capture.batch_size;
     training->optimizer = capture.optimizer;
     training->precision = capture.precision;

@@ -59,6 +59,7 @@ void config_release(struct config *config)
     free(config->submit_filter);
     free(config->admin_group);
     free(config->user_shares);
+    free(config->share_groups);
     free(config->hpc_job_mapping_dir);
     *config = (struct config){0};
 }
@@ -186,6 +187,8 @@ static bool is_allowed_text(const struct key *key, const char *value)
         return !*value || address_parse(value, &address) == 0;
     if (key->kind == USER_SHARES)
         return user_shares_are_allowed(value);
+    if (key->kind == USER_GROUPS)
+        return user_groups_are_allowed(value);
     return key->kind == GROUP || *value == '/' || is_name(key, value);
 }
 
@@ -217,6 +220,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case ADDRESS:
     case GROUP:
     case USER_SHARES:
+    case USER_GROUPS:
         if (!is_allowed_text(key, value))
             return -EINVAL;
         free_ptr(at);

@@ -70,6 +70,7 @@ struct config {
     char *token_file;               /* owned; base/trust/token.h; there where `listen` is */
     char *admin_group;              /* owned; NULL: none */
     char *user_shares;              /* owned; config/user_shares.h; NULL: none */
+    char *share_groups;             /* owned; the same */
     char *submit_filter;            /* owned; daemon/submit/submission_filter.c; NULL: none */
     char *hpc_job_mapping_dir;      /* owned; NULL: none */
     uint32_t device_cgroup;         /* enum device_cgroup */

@@ -84,7 +84,14 @@ void key_describe_allowed(const struct key *key, struct strbuf *out)
         strbuf_printf(out, "the name of a group, at most %" PRId64 " bytes", key->high);
         break;
     case USER_SHARES:
-        strbuf_printf(out, "users, by name or number, with shares from 1 to %d: alice=3, 12002=2", USER_SHARES_MOST);
+        strbuf_printf(out,
+                      "users, by name or number, and groups, with shares from 1 to %d: alice=3, 12002=2, @vision=4",
+                      USER_SHARES_MOST);
+        break;
+    case USER_GROUPS:
+        strbuf_printf(out,
+                      "groups of at most %d bytes with their users, by name or number: vision=alice+bob, nlp=12003",
+                      USER_GROUP_SIZE - 1);
         break;
     default:
         strbuf_printf(out, "%s%s to %s", key->kind == COUNT_OR_AUTO ? KEY_AUTO ", or " : "",
@@ -114,6 +121,7 @@ static const char *value_text(const struct config *config, const struct key *key
     case ADDRESS:
     case GROUP:
     case USER_SHARES:
+    case USER_GROUPS:
         return *(char *const *)at ? *(char *const *)at : "none";
     case SHARE:
     case RATIO:

@@ -87,9 +87,10 @@ const struct key config_keys[] = {
      "the figures that close a GPU to a job: all known ones; or memory alone, and SM activity and slowdown only rank "
      "GPUs"},
     {"shares", USER_SHARES, offsetof(struct config, user_shares), 0, 4000, NULL,
-     "the users' shares of the GPUs under fair turns, as alice=3, 12002=2; others have 1, or what carma admin share "
-     "gave "
-     "them"},
+     "the users' shares of the GPUs under fair turns, as alice=3, 12002=2, and those of groups, as @vision=4; others "
+     "have 1, or what carma admin share gave them"},
+    {"share_groups", USER_GROUPS, offsetof(struct config, share_groups), 0, 4000, NULL,
+     "groups of users who have one share of the GPUs together, as vision=alice+bob, nlp=carol+12002"},
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
      "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users with "
      "few jobs"},

@@ -27,7 +27,8 @@ enum key_kind {
     PROFILE,       /* absolute, or the name of a built-in machine profile; empty: not set */
     ADDRESS,       /* of TCP; empty: not set */
     GROUP,         /* a name; empty: not set */
-    USER_SHARES    /* config/user_shares.h; empty: not set */
+    USER_SHARES,   /* config/user_shares.h; empty: not set; the same: */
+    USER_GROUPS
 };
 
 #define MAX_SOCKET (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)

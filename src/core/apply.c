@@ -195,6 +195,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->fence_bytes = placed->fence_bytes;
     job->threads_percent = placed->threads_percent;
     job->first_use_ns = 0;
+    job->suspended_ns = 0;
     job->slowed_permille = 0;
     job->fastest = job->fastest_of = 0;
     job->beyond_ns = 0;
@@ -373,6 +374,37 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
     free_ptr(&job->strays);
 }
 
+/* Its processes keep their memory, and leave the SMs to others. What is observed of it then says nothing of its need.
+ */
+static void stand_still(struct core *core, struct job *job, bool suspended, int64_t at_ns)
+{
+    if (suspended) {
+        job->suspended_since_ns = at_ns;
+    } else {
+        job->suspended_ns += at_ns > job->suspended_since_ns ? at_ns - job->suspended_since_ns : 0;
+        job->suspended_since_ns = 0;
+        job->resumed_ns = at_ns;
+    }
+    if (!suspended && job->queue == &core->shrinking) { /* its use is looked at anew */
+        job->first_use_ns = at_ns;
+        queue_remove(job);
+        queue_push(&core->shrinking, job);
+    }
+    core->activity_version++;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        gpu->changed_ns = at_ns; /* the readings before say nothing of the time after */
+        gpu_opens(core, gpu);
+    }
+}
+
+/* It was requeued: in its place, with its reservation, and charged with nothing. */
+static void wait_again(struct core *core, struct job *job, int64_t at_ns)
+{
+    leave_gpus(core, job, at_ns);
+    job->signalled = job->retry = false;
+}
+
 /* Puts the job where its new state belongs. */
 static void enter_state(struct core *core, struct job *job, uint32_t state, int64_t at_ns)
 {
@@ -380,12 +412,17 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         end_reservation(core, job, at_ns);
     if (job->alike)
         alike_leave(core, job);
-    if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be shrunk */
+    /* that it runs may be known only after its memory, for which it waits to be shrunk */
+    if (state != JOB_RUNNING && state != JOB_SUSPENDED)
         queue_remove(job);
     if (job->state == JOB_HELD && state == JOB_QUEUED)
         array_admit(job);
     else if (job->state != JOB_HELD && (state == JOB_HELD || job_state_ended(state)))
         array_dismiss(job);
+    if (state == JOB_SUSPENDED || job->state == JOB_SUSPENDED)
+        stand_still(core, job, state == JOB_SUSPENDED, at_ns);
+    if (job->state == JOB_REQUEUING && state == JOB_QUEUED)
+        wait_again(core, job, at_ns);
     job->state = state;
     switch (state) {
     case JOB_HELD:
@@ -396,6 +433,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         queue_push(&core->undecided, job);
         break;
     case JOB_STOPPING:
+    case JOB_REQUEUING:
         if (!job->signalled)
             queue_push(&core->undecided, job);
         break;
@@ -421,20 +459,6 @@ static void take_report(struct core *core, struct job *job, const struct record 
 {
     seen_note(core, job, record);
     company_learn_speed(core, job, record);
-}
-
-/* Its processes keep their memory, and leave the SMs to others. */
-static void set_suspended(struct core *core, struct job *job, bool suspended, int64_t at_ns)
-{
-    if (job->suspended == suspended)
-        return;
-    job->suspended = suspended;
-    core->activity_version++;
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        struct gpu *gpu = core->gpus[job->placements[i].gpu];
-        gpu->changed_ns = at_ns; /* the readings before say nothing of the time after */
-        gpu_opens(core, gpu);
-    }
 }
 
 /* A signal that could not be delivered is not worth trying again at once. */
@@ -477,6 +501,33 @@ static int apply_edited(struct core *core, struct job *job, const struct record_
     return 0;
 }
 
+/* The change of state is enter_state's; what the processes do is the run's matter. */
+static int apply_commanded(struct job *job, const struct record_commanded *commanded, struct error *err)
+{
+    bool by_owner = commanded->uid == job->wants->uid;
+
+    switch (commanded->command) {
+    case COMMAND_CHECKPOINT:
+        if (!job->wants->signal)
+            return error_set(err, EINVAL, "job %" PRIu64 " has not said what signal that is: --signal", job->id);
+        break;
+    case COMMAND_SIGNAL:
+        if (commanded->argument < 1 || commanded->argument > RECORD_MAX_SIGNAL)
+            return error_set(err, EINVAL, "there is no signal %" PRIu32, commanded->argument);
+        break;
+    case COMMAND_SUSPEND: /* an administrator's stays his */
+        if (job->state != JOB_SUSPENDED || !by_owner)
+            job->suspended_by = commanded->uid;
+        break;
+    case COMMAND_RESUME:
+        if (by_owner && commanded->uid != 0 && job->suspended_by != commanded->uid)
+            return error_set(err, EACCES, "job %" PRIu64 " was suspended by an administrator: only one can resume it",
+                             job->id);
+        break;
+    }
+    return 0;
+}
+
 static int apply_to_job(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job = core_job_by_id(core, record->job);
@@ -486,7 +537,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     if (!job)
         return error_set(err, ENOENT, "there is no unfinished job %" PRIu64, record->job);
     state = job_state_after(job->state, record);
-    if (state == JOB_STATE_COUNT || !job_suits(job, record->type))
+    if (state == JOB_STATE_COUNT || !job_suits(job, record))
         return error_set(err, EPERM, "job %" PRIu64 " is %s: '%s' does not apply", job->id, job_state_name(job->state),
                          record_type_name(record->type));
 
@@ -585,13 +636,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_ADOPTED:
         depend_started(core, job, record->at_ns);
         break;
-    case RECORD_CHECKPOINT: /* the run's matter */
-        if (!job->wants->signal)
-            status = error_set(err, EINVAL, "job %" PRIu64 " has not said what signal that is: --signal", job->id);
-        break;
-    case RECORD_SUSPENDED:
-    case RECORD_RESUMED:
-        set_suspended(core, job, record->type == RECORD_SUSPENDED, record->at_ns);
+    case RECORD_COMMANDED:
+        status = apply_commanded(job, &record->commanded, err);
         break;
     case RECORD_MOVED:
         job->moved_ns = record->at_ns;

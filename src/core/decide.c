@@ -29,7 +29,7 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
         if (job->state == JOB_CRASHED) {
             crash_judge(core, job, now_ns, &verdict);
             core_decided(core, out, &verdict);
-        } else if (job->state == JOB_STOPPING && now_ns >= job->signal_retry_ns) {
+        } else if (job_state_stops(job->state) && now_ns >= job->signal_retry_ns) {
             core_decided(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
         }
     }
@@ -133,11 +133,21 @@ static void correct_reservations(struct core *core, int64_t now_ns, struct recor
         }
 }
 
+/* One that stands still does not show what it needs. */
+static struct job *next_to_shrink(const struct core *core)
+{
+    struct job *job = core->shrinking.head;
+
+    while (job && job->state == JOB_SUSPENDED)
+        job = job->next;
+    return job;
+}
+
 static void shrink_reservations(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job;
 
-    while ((job = core->shrinking.head) && now_ns - job->first_use_ns >= core->config.shrink_after_ns) {
+    while ((job = next_to_shrink(core)) && now_ns - job->first_use_ns >= core->config.shrink_after_ns) {
         struct record shrunk = {
             .type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id, .shrunk.reservation_source = SOURCE_OBSERVED};
 
@@ -257,6 +267,7 @@ static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
 int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 {
     int64_t wake_ns = INT64_MAX;
+    const struct job *shrinks;
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
@@ -269,8 +280,8 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
     earlier(&wake_ns, reserve_wake_ns(core, now_ns), now_ns);
-    if (core->shrinking.head)
-        earlier(&wake_ns, core->shrinking.head->first_use_ns + core->config.shrink_after_ns, now_ns);
+    if ((shrinks = next_to_shrink(core)))
+        earlier(&wake_ns, shrinks->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)
         if (core->gpus[i]->settling_job)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);

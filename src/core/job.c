@@ -17,11 +17,11 @@ static const struct {
     [JOB_QUEUED] = {"QUEUED", "PD",
                     BIT(JOB_HELD) | BIT(JOB_PLACED) | BIT(JOB_CANCELLED) | BIT(JOB_REFUSED) | BIT(JOB_EXPIRED)},
     [JOB_PLACED] = {"PLACED", "CF",
-                    BIT(JOB_RUNNING) | BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) |
-                        BIT(JOB_LOST) | BIT(JOB_EXPIRED)},
+                    BIT(JOB_RUNNING) | BIT(JOB_STOPPING) | BIT(JOB_REQUEUING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) |
+                        BIT(JOB_FAILED) | BIT(JOB_LOST) | BIT(JOB_EXPIRED)},
     [JOB_RUNNING] = {"RUNNING", "R",
-                     BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST) |
-                         BIT(JOB_EXPIRED)},
+                     BIT(JOB_SUSPENDED) | BIT(JOB_STOPPING) | BIT(JOB_REQUEUING) | BIT(JOB_CRASHED) |
+                         BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST) | BIT(JOB_EXPIRED)},
     [JOB_STOPPING] = {"STOPPING", "CG", BIT(JOB_CANCELLED) | BIT(JOB_LOST)},
     [JOB_CRASHED] = {"CRASHED", "RQ",
                      BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED) | BIT(JOB_LOST) |
@@ -35,6 +35,10 @@ static const struct {
     [JOB_TIMEOUT] = {"TIMEOUT", "TO", 0},
     [JOB_RETURNED] = {"RETURNED", "RT", 0},
     [JOB_EXPIRED] = {"EXPIRED", "EX", 0},
+    [JOB_SUSPENDED] = {"SUSPENDED", "S",
+                       BIT(JOB_RUNNING) | BIT(JOB_STOPPING) | BIT(JOB_REQUEUING) | BIT(JOB_CRASHED) |
+                           BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST) | BIT(JOB_EXPIRED)},
+    [JOB_REQUEUING] = {"REQUEUING", "RG", BIT(JOB_QUEUED) | BIT(JOB_STOPPING)},
 };
 
 const char *job_state_name(uint32_t state)
@@ -59,7 +63,12 @@ bool job_state_has_gpus(uint32_t state)
 
 bool job_state_runs(uint32_t state)
 {
-    return state == JOB_RUNNING || state == JOB_STOPPING;
+    return state == JOB_RUNNING || state == JOB_SUSPENDED || job_state_stops(state);
+}
+
+bool job_state_stops(uint32_t state)
+{
+    return state == JOB_STOPPING || state == JOB_REQUEUING;
 }
 
 bool job_transition_allowed(uint32_t from, uint32_t to)
@@ -71,6 +80,8 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
 {
     if (from == JOB_STOPPING)
         return JOB_CANCELLED; /* however it ended: its user did not want it any more */
+    if (from == JOB_REQUEUING)
+        return JOB_QUEUED; /* however it ended: it is to begin anew */
     switch (cause) {
     case EXIT_COMPLETED:
         return JOB_COMPLETED;
@@ -93,7 +104,8 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
 /* For the rows of records.def. */
 #define IN(state) BIT(JOB_##state)
 #define WAITS     (IN(HELD) | IN(QUEUED))
-#define RUNS      (IN(RUNNING) | IN(STOPPING))
+#define STOPS     (IN(STOPPING) | IN(REQUEUING))
+#define RUNS      (IN(RUNNING) | IN(SUSPENDED) | STOPS)
 #define HAS_GPUS  (IN(PLACED) | RUNS)
 
 enum whose { NO_JOB, JOB, LOCAL, LEASE };
@@ -106,9 +118,24 @@ static const struct {
 #include "core/records.def"
 };
 
-bool job_suits(const struct job *job, uint32_t type)
+static const struct {
+    enum whose whose;
+    uint32_t from, to;
+    const char *order;
+} commands[COMMAND_COUNT] = {
+#define COMMAND(name, whose, from, to, order) {whose, from, JOB_##to, order},
+#include "core/commands.def"
+};
+
+const char *command_order(uint32_t command)
 {
-    enum whose whose = of_type[type].whose;
+    return commands[command].order;
+}
+
+bool job_suits(const struct job *job, const struct record *record)
+{
+    enum whose whose =
+        record->type == RECORD_COMMANDED ? commands[record->commanded.command].whose : of_type[record->type].whose;
 
     return whose == JOB || whose == (job->wants->external ? LEASE : LOCAL);
 }
@@ -123,7 +150,17 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_SUBMITTED:
         return from == JOB_STATE_COUNT ? (record->submitted.held ? JOB_HELD : JOB_QUEUED) : JOB_STATE_COUNT;
     case RECORD_CANCELLED:
-        to = from == JOB_PLACED || from == JOB_RUNNING ? JOB_STOPPING : JOB_CANCELLED;
+        to = job_state_has_gpus(from) ? JOB_STOPPING : JOB_CANCELLED;
+        break;
+    case RECORD_COMMANDED:
+        if (record->commanded.command < COMMAND_COUNT && commands[record->commanded.command].from & BIT(from))
+            return commands[record->commanded.command].to;
+        break;
+    case RECORD_SUSPENDED:
+        to = JOB_SUSPENDED;
+        break;
+    case RECORD_RESUMED:
+        to = from == JOB_SUSPENDED ? JOB_RUNNING : JOB_STATE_COUNT;
         break;
     case RECORD_HELD:
         to = JOB_HELD;
@@ -133,18 +170,18 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         break;
     case RECORD_STARTED:
     case RECORD_ADOPTED:
-        to = JOB_RUNNING;
+        to = from == JOB_PLACED ? JOB_RUNNING : JOB_STATE_COUNT;
         break;
     case RECORD_EXITED:
         to = job_state_has_gpus(from) ? after_exit(from, verdict_of(&record->exited).cause) : JOB_STATE_COUNT;
         break;
     case RECORD_LAUNCH_FAILED:
-        to = from == JOB_STOPPING                        ? JOB_CANCELLED
-             : from == JOB_PLACED || from == JOB_RUNNING ? JOB_FAILED
-                                                         : JOB_STATE_COUNT;
+        to = job_state_stops(from)      ? after_exit(from, EXIT_FAILED)
+             : job_state_has_gpus(from) ? JOB_FAILED
+                                        : JOB_STATE_COUNT;
         break;
     case RECORD_LOST:
-        to = record->lost.final || from == JOB_STOPPING ? JOB_LOST : JOB_CRASHED;
+        to = from == JOB_REQUEUING ? JOB_QUEUED : record->lost.final || from == JOB_STOPPING ? JOB_LOST : JOB_CRASHED;
         break;
     case RECORD_PLACED:
         to = JOB_PLACED;

@@ -35,22 +35,32 @@ enum job_state {
     JOB_TIMEOUT,  /* its time limit had passed */
     JOB_RETURNED, /* a lease that crashed: the next attempt is another lease */
     JOB_EXPIRED,  /* a lease that was not placed in time, or that no process used */
+    /* not ended, and behind since stores have states by their numbers: */
+    JOB_SUSPENDED, /* its process tree stands still, and keeps its memory */
+    JOB_REQUEUING, /* is being stopped, to wait again */
     JOB_STATE_COUNT
 };
+
+/* A loop from JOB_COMPLETED to this one goes over the states of ended jobs. */
+#define JOB_LAST_ENDED JOB_EXPIRED
 
 const char *job_state_name(uint32_t state);   /* "QUEUED", ... */
 const char *job_state_letter(uint32_t state); /* as squeue has them: "PD", "R", "CD", ... (docs/formats/cli.md) */
 bool job_state_ended(uint32_t state);
 bool job_state_has_gpus(uint32_t state);
 bool job_state_runs(uint32_t state);
+bool job_state_stops(uint32_t state); /* is being stopped */
 bool job_transition_allowed(uint32_t from, uint32_t to);
 
 /* The state to which `record` brings a job in state `from`. Only this function says so, for the core and for all code
  * that shows jobs. `from` itself where the record does not change it; JOB_STATE_COUNT where it must not come. */
 uint32_t job_state_after(uint32_t from, const struct record *record);
 
-/* Whether a record of this type may be of this job: some are of leases alone, some of those that carma starts. */
-bool job_suits(const struct job *job, uint32_t type);
+/* Whether such a record may be of this job: some are of leases alone, some of those that carma starts. */
+bool job_suits(const struct job *job, const struct record *record);
+
+/* What a job's shepherd is told by this command; NULL: nothing. */
+const char *command_order(uint32_t command);
 
 struct job_placement {
     uint32_t gpu;

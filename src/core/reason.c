@@ -154,8 +154,9 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             put(text, "%" PRIu32 " idle GPU%s needed, %" PRIu32 " %s idle", wanted, s, qualified, are);
         break;
     case REASON_RESERVED:
-        put(text, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", which has waited over %s", gpu, other,
-            format_hours(reason->waited_ns, wait));
+        put(text, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", %s%s", gpu, other,
+            reason->waited_ns ? "which has waited over " : "which others have passed",
+            reason->waited_ns ? format_hours(reason->waited_ns, wait) : "");
         break;
     case REASON_GPUS_LOST:
         if (wanted == 0) /* of one GPU */
@@ -320,7 +321,7 @@ static void note_slowed(const struct core *core, const struct job *slowed, struc
 /* Keeps the numbers of the GPU that came nearest, within one verdict. */
 static void note_gpu(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
-    int64_t free_bytes = gpu_free_bytes(core, gpu);
+    int64_t free_bytes = gpu_free_bytes(core, gpu), waited_ns;
     struct slowdown with;
     bool first = reason->gpu == UINT32_MAX;
 
@@ -377,10 +378,8 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         break;
     case REASON_RESERVED:
         reason->other = gpu->reserved_for;
-        reason->waited_ns = core->decided_ns - job_waits_since_ns(core_job_by_id(core, gpu->reserved_for));
-        if (reason->waited_ns < 0)
-            reason->waited_ns = 0;
-        if (reason->waited_ns > core->config.starvation_timeout_ns)
+        waited_ns = gpu->reserved_ns - job_waits_since_ns(core_job_by_id(core, gpu->reserved_for));
+        if (waited_ns >= core->config.starvation_timeout_ns)
             reason->waited_ns = core->config.starvation_timeout_ns;
         break;
     case REASON_FULL:

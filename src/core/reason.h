@@ -29,7 +29,7 @@ struct reason {
     int32_t best_permille;
     int32_t cap_permille;
     int64_t best_ppm, least_ppm;
-    int64_t waited_ns;    /* `other` has waited at least so long */
+    int64_t waited_ns;    /* `other` has waited at least so long; 0: others have passed it */
     uint64_t resident;    /* a job of the user in the way; 0: there is none */
     const char *why;      /* borrowed from the core, until its next record: an administrator's words */
     const char *owner;    /* borrowed: the name of that user, which the core does not know; NULL: nor does anybody */

@@ -23,6 +23,12 @@
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
     }
 
+/* "" where an earlier carma wrote it. */
+#define LATER_TEXT(type, name, member)                                                                                 \
+    {                                                                                                                  \
+        type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), true, 0         \
+    }
+
 #define SINCE_FIRST(type, name, kind, member) MEMBER(type, name, kind, member)
 #define SINCE_LATER(type, name, kind, member) LATER(type, name, kind, member, 0)
 
@@ -93,6 +99,9 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_DEPENDS, "on", FIELD_U64, depends.on),
     MEMBER(RECORD_DEPENDS, "kind", FIELD_U32, depends.kind),
     MEMBER(RECORD_DEPENDS, "delay_ns", FIELD_I64, depends.delay_ns),
+    MEMBER(RECORD_COMMANDED, "command", FIELD_U32, commanded.command),
+    MEMBER(RECORD_COMMANDED, "argument", FIELD_U32, commanded.argument),
+    MEMBER(RECORD_COMMANDED, "uid", FIELD_U32, commanded.uid),
     MEMBER(RECORD_TOLD, "count", FIELD_U32, told.count),
     MEMBER(RECORD_ESTIMATED, "request_bytes", FIELD_I64, estimated.request_bytes),
     MEMBER(RECORD_ESTIMATED, "smact_permille", FIELD_I32, estimated.smact_permille),
@@ -135,6 +144,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_GPU_RESUMED, "uid", FIELD_U32, drained.uid),
     MEMBER(RECORD_SHARE_GIVEN, "uid", FIELD_U32, share_given.uid),
     MEMBER(RECORD_SHARE_GIVEN, "share", FIELD_U32, share_given.share),
+    LATER_TEXT(RECORD_SHARE_GIVEN, "group", share_given.group),
+    LATER(RECORD_SHARE_GIVEN, "group_share", FIELD_U32, share_given.group_share, 0),
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
     {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.reserved_bytes),
@@ -246,6 +257,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_USER, "use_ns", FIELD_I64, state_user.use_ns, 0),
     LATER(RECORD_STATE_USER, "share", FIELD_U32, state_user.share, 1),
     LATER(RECORD_STATE_USER, "kept_ns", FIELD_I64, state_user.kept_ns, 0),
+    LATER_TEXT(RECORD_STATE_USER, "group", state_user.group),
+    LATER(RECORD_STATE_USER, "group_share", FIELD_U32, state_user.group_share, 0),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_STATE_JOB, name, FIELD_##kind, state_job.wants.member),
 #define REQUEST_NAME "wanted_bytes"
@@ -272,7 +285,8 @@ const size_t record_field_count = array_size(record_fields);
 bool record_member_is_gone(uint32_t type, const char *name)
 {
     return (type == RECORD_RECONFIGURED && strcmp(name, "mps_one_server") == 0) || /* false always: mps_domain now */
-           (type == RECORD_STATE_JOB && strcmp(name, "headed_ns") == 0);           /* submitted_ns counts now */
+           /* submitted_ns counts now; a state of its own, which Slurm's agent tells again */
+           (type == RECORD_STATE_JOB && (strcmp(name, "headed_ns") == 0 || strcmp(name, "suspended") == 0));
 }
 
 const char *record_type_name(uint32_t type)

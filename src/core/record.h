@@ -18,8 +18,10 @@
 #define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 #define RECORD_NO_GPU        UINT32_MAX
+#define RECORD_MAX_SIGNAL    64  /* Linux has signals 1 to 64 */
 #define PRIOR_BINS           81  /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
 #define RECORD_WORKLOAD_SIZE 64  /* identifies runs of "the same" job, NUL included */
+#define RECORD_GROUP_SIZE    32  /* a group's name, NUL included */
 #define RECORD_WHY_SIZE      128 /* an administrator's words, NUL included */
 
 enum record_type {
@@ -112,6 +114,18 @@ struct record_depends {
     int64_t delay_ns;
 };
 
+enum job_command {
+#define COMMAND(name, whose, from, to, order) COMMAND_##name,
+#include "core/commands.def"
+    COMMAND_COUNT
+};
+
+struct record_commanded {
+    uint32_t command;  /* enum job_command */
+    uint32_t argument; /* SIGNAL: its number; else 0 */
+    uint32_t uid;      /* who said so: the job's user, or an administrator */
+};
+
 struct record_told {
     uint32_t count;
 };
@@ -166,7 +180,9 @@ struct record_forgotten {
 
 struct record_share_given {
     uint32_t uid;
-    uint32_t share; /* 1 to USER_MOST_SHARE; every user begins with 1 */
+    uint32_t share;                /* 1 to USER_MOST_SHARE; every user begins with 1 */
+    char group[RECORD_GROUP_SIZE]; /* "": he is in none */
+    uint32_t group_share;          /* its share: the same; 0: he is in none */
 };
 
 /* An administrator closes a GPU, or opens it again: then without `why`. */
@@ -367,6 +383,8 @@ struct record_state_user {
     int64_t use_ns;
     uint32_t share;
     int64_t kept_ns;
+    char group[RECORD_GROUP_SIZE];
+    uint32_t group_share;
 };
 
 struct record_state_job {
@@ -413,6 +431,7 @@ struct record {
         struct record_edited edited;
         struct record_ordered ordered;
         struct record_depends depends;
+        struct record_commanded commanded;
         struct record_told told;
         struct record_refused refused;
         struct record_sample sample;

@@ -140,19 +140,26 @@ static void take_prior(const struct user *user, const struct prior *prior, int64
 
 static void take_user(const struct user *user, int64_t at_ns, struct record_list *out)
 {
+    struct record record = {.type = RECORD_STATE_USER, .at_ns = at_ns};
+
     take_prior(user, user->own, at_ns, out);
     take_prior(user, user->told, at_ns, out);
-    if (user->retries || user->share_faulted || user->use || user->held_permille || user->share != 1 || user->kept_ns)
-        record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
-                                              .at_ns = at_ns,
-                                              .state_user = {.uid = user->uid,
-                                                             .retries_ns = user->retries_ns,
-                                                             .retries = user->retries,
-                                                             .share_faulted = user->share_faulted,
-                                                             .use = user->use,
-                                                             .use_ns = user->use_ns,
-                                                             .share = user->share,
-                                                             .kept_ns = user->kept_ns}});
+    if (!user->retries && !user->share_faulted && !user->use && !user->held_permille && user->share == 1 &&
+        !user->kept_ns && !user->group)
+        return;
+    record.state_user = (struct record_state_user){.uid = user->uid,
+                                                   .retries_ns = user->retries_ns,
+                                                   .retries = user->retries,
+                                                   .share_faulted = user->share_faulted,
+                                                   .use = user->use,
+                                                   .use_ns = user->use_ns,
+                                                   .share = user->share,
+                                                   .kept_ns = user->kept_ns};
+    if (user->group) {
+        memcpy(record.state_user.group, user->group->name, sizeof record.state_user.group);
+        record.state_user.group_share = user->group->share;
+    }
+    record_list_add(out, &record);
 }
 
 static void take_job(const struct job *job, int64_t at_ns, struct record_list *out)
@@ -374,7 +381,8 @@ static int restore_user(struct core *core, const struct record *record, struct e
 
     if (core->jobs || user->retries || user->share_faulted || user->use || state->use < 0 ||
         state->use > INT64_MAX / 4 || state->use_ns < 0 || user->share != 1 || state->share < 1 ||
-        state->share > USER_MOST_SHARE || state->kept_ns < 0)
+        state->share > USER_MOST_SHARE || state->kept_ns < 0 ||
+        users_put_in_group(core, user, state->group, state->group_share, NULL))
         return nonsense(record, err);
     user->retries_ns = state->retries_ns;
     user->retries = state->retries;
@@ -422,6 +430,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         resources_taken(core, job->wants);
     }
     job->user->held_permille += job->held_permille;
+    job->user->use_changes++;
     return 0;
 }
 
@@ -488,7 +497,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
     return 0;
 }
 
-/* The queue that a job of this state stands in, or may (JOB_STOPPING, JOB_RUNNING). */
+/* The queue that a job of this state stands in, or may (of those that have GPUs). */
 static bool queue_suits(const struct core *core, const struct job *job)
 {
     switch (job->state) {
@@ -499,6 +508,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:
+    case JOB_REQUEUING:
         return !job->queue || job->queue == &core->undecided || job->queue == &core->shrinking;
     default:
         return !job->queue || job->queue == &core->shrinking;

@@ -19,7 +19,7 @@ struct job_array;
 struct line;
 struct measure;
 struct order_known;
-struct space;
+struct gpu_space;
 
 struct job_ended {
     uint64_t id;
@@ -42,6 +42,7 @@ struct core {
     struct prior prior;          /* with which each user begins */
     struct job_array *arrays;    /* uthash, owned: those of which some jobs have to wait (waiting/array.h): a cache */
     struct user *users;          /* uthash by uid, owned: all that ever had a job */
+    struct user_group *groups;   /* owned list: all that users were ever put in */
     uint64_t last_place;         /* the largest place in the main queue that was given to a job */
     uint64_t last_arrival;       /* the largest place in a class that goes by arrival: a cache (order.c) */
     struct core_resources taken; /* by jobs that have GPUs: follows from them */
@@ -80,7 +81,8 @@ struct core {
     struct alikes_of_width *widths; /* owned array */
     uint32_t width_count;
     size_t width_capacity;
-    struct space *spaces; /* owned array: of the GPUs, while waiting jobs are looked at */
+    struct gpu_space *spaces; /* owned array: of the GPUs, the largest first, as found last (waiting/backfill.c) */
+    uint32_t space_count;
     size_t space_capacity;
 };
 

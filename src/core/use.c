@@ -59,6 +59,7 @@ int64_t use_of_start(int64_t held_permille)
 
 static void go_to(struct user *user, int64_t at_ns)
 {
+    user->use_changes++;
     if (at_ns < user->use_ns) { /* the clock was set back */
         user->use_ns = at_ns > 0 ? at_ns : 0;
         return;

@@ -19,6 +19,13 @@ struct user *user_find(const struct core *core, uint32_t uid)
     return user;
 }
 
+bool user_is_in(const struct user *user, const char *group, uint32_t share)
+{
+    if (!user || !user->group)
+        return !*group;
+    return strcmp(user->group->name, group) == 0 && user->group->share == share;
+}
+
 /* ---- Their usage ---- */
 
 int64_t user_bytes_in_all(const struct core *core, uint32_t gpus, int64_t reserved_bytes)

@@ -15,6 +15,15 @@ struct kin;
 struct prior;
 struct profile;
 
+/* Users who have one share of the GPUs together. */
+struct user_group {
+    char name[RECORD_GROUP_SIZE];
+    uint32_t share;
+    int64_t use; /* its users', while lines are sorted; and what those of their jobs add that are ranked (order.c) */
+    int64_t ranked;
+    struct user_group *next;
+};
+
 struct user {
     uint32_t uid;
     uint32_t unfinished;   /* jobs: this and the next three follow from them */
@@ -26,10 +35,12 @@ struct user {
     uint32_t retries;      /* jobs that were put before the main queue in it */
     bool share_faulted;    /* the MPS server of his jobs does not serve */
     uint32_t share;        /* of the GPUs, by which his use is divided (use_compare): 1, unless he was given another */
-    int64_t use;           /* of the GPUs, at use_ns (use.h); 0 before he had any */
+    struct user_group *group; /* borrowed; within it his share counts against its other users'; NULL: he is in none */
+    int64_t use;              /* of the GPUs, at use_ns (use.h); 0 before he had any */
     int64_t use_ns;
     int64_t kept_ns;       /* until when GPUs were kept for a job of his (waiting/reserve.h); 0: never */
     int64_t held_permille; /* of GPUs, by those of his jobs that have some: follows from them */
+    uint64_t use_changes;  /* of use, use_ns and held_permille: a cache's version (waiting/order.c) */
     struct line *line;     /* borrowed: his jobs that wait in turns (waiting/alike.h); NULL: none yet */
     struct prior *own;     /* owned: of the user's workloads; NULL: none has completed (core/guess/prior.h) */
     struct prior *told;    /* owned: the same, as others are told of it */
@@ -43,8 +54,17 @@ struct user {
 
 #define USER_MOST_SHARE 1000
 
+/* Of those who are compared first: the user's group, or himself. */
+static inline uint32_t user_first_share(const struct user *user)
+{
+    return user->group ? user->group->share : user->share;
+}
+
 /* The user of what an earlier carma has learned: it did not keep the user. */
 #define USER_UNKNOWN UINT32_MAX
+
+/* Whether the user (may be NULL) is in the group of that name, with that share; "" and 0: in none. */
+bool user_is_in(const struct user *user, const char *group, uint32_t share);
 
 /* NULL: there is none. */
 struct user *user_find(const struct core *core, uint32_t uid);

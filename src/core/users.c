@@ -37,12 +37,41 @@ struct user *user_of(struct core *core, uint32_t uid)
     return user;
 }
 
+static bool is_group(const char *name, uint32_t share)
+{
+    return memchr(name, '\0', RECORD_GROUP_SIZE) && (*name ? share >= 1 && share <= USER_MOST_SHARE : share == 0);
+}
+
+int users_put_in_group(struct core *core, struct user *user, const char *name, uint32_t share, struct error *err)
+{
+    struct user_group *group = core->groups;
+
+    if (!is_group(name, share))
+        return error_set(err, EINVAL, "a group cannot have a share of %" PRIu32 ": of a name, one from 1 to %d", share,
+                         USER_MOST_SHARE);
+    user->group = NULL;
+    if (!*name)
+        return 0;
+    while (group && strcmp(group->name, name) != 0)
+        group = group->next;
+    if (!group) {
+        group = xcalloc(1, sizeof *group);
+        memcpy(group->name, name, strlen(name));
+        LL_PREPEND(core->groups, group);
+    }
+    group->share = share;
+    user->group = group;
+    return 0;
+}
+
 int users_give_share(struct core *core, const struct record_share_given *given, struct error *err)
 {
     if (given->share < 1 || given->share > USER_MOST_SHARE)
         return error_set(err, EINVAL, "a share of %" PRIu32 " is not one from 1 to %d", given->share, USER_MOST_SHARE);
+    if (!is_group(given->group, given->group_share))
+        return users_put_in_group(core, NULL, given->group, given->group_share, err);
     user_of(core, given->uid)->share = given->share;
-    return 0;
+    return users_put_in_group(core, user_of(core, given->uid), given->group, given->group_share, err);
 }
 
 static void make_latest(struct profile *profile)
@@ -89,6 +118,7 @@ void users_submitted(struct core *core, const struct job *job)
 
 void users_free(struct core *core)
 {
+    struct user_group *group, *next_group;
     struct user *user, *next;
 
     HASH_ITER (hh, core->users, user, next) {
@@ -101,6 +131,10 @@ void users_free(struct core *core)
         }
         prior_forget(user);
         free(user);
+    }
+    LL_FOREACH_SAFE(core->groups, group, next_group)
+    {
+        free(group);
     }
 }
 

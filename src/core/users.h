@@ -16,8 +16,11 @@ struct user;
 struct user *user_of(struct core *core, uint32_t uid);
 void users_free(struct core *core);
 
-/* An administrator gives the user, known or not yet, a share of the GPUs. */
+/* An administrator gives the user, known or not yet, a share of the GPUs, and puts him in a group with one. */
 int users_give_share(struct core *core, const struct record_share_given *given, struct error *err);
+
+/* The group of that name, with that share; "" and 0: none. */
+int users_put_in_group(struct core *core, struct user *user, const char *name, uint32_t share, struct error *err);
 
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void users_submitted(struct core *core, const struct job *job);

@@ -18,12 +18,26 @@ uint32_t shares_set(const struct daemon *daemon, uint32_t uid, const char *user)
     return user_shares_find(daemon->config.user_shares, uid, user);
 }
 
-void shares_tell(struct daemon *daemon, uint32_t uid, const char *user)
+struct record shares_given(const struct daemon *daemon, uint32_t uid, const char *user, uint32_t share)
 {
     struct record input = {.type = RECORD_SHARE_GIVEN, .at_ns = nodetime_now_ns()};
+    struct record_share_given *given = &input.share_given;
 
-    input.share_given = (struct record_share_given){.uid = uid, .share = shares_set(daemon, uid, user)};
-    if (input.share_given.share && input.share_given.share != shares_of(daemon, uid))
+    given->uid = uid;
+    given->share = share;
+    user_groups_find(daemon->config.share_groups, uid, user, given->group);
+    given->group_share = *given->group ? user_groups_share(daemon->config.user_shares, given->group) : 0;
+    return input;
+}
+
+void shares_tell(struct daemon *daemon, uint32_t uid, const char *user)
+{
+    uint32_t set = shares_set(daemon, uid, user);
+    struct record input = shares_given(daemon, uid, user, set ? set : shares_of(daemon, uid));
+    const struct record_share_given *given = &input.share_given;
+
+    if (given->share != shares_of(daemon, uid) ||
+        !user_is_in(user_find(daemon->core, uid), given->group, given->group_share))
         engine_input(daemon->engine, &input, NULL);
 }
 
@@ -34,6 +48,5 @@ static void tell(const struct total *total, void *daemon)
 
 void shares_tell_all(struct daemon *daemon)
 {
-    if (daemon->config.user_shares)
-        totals_read(daemon, nodetime_now_ns(), tell, daemon);
+    totals_read(daemon, nodetime_now_ns(), tell, daemon);
 }

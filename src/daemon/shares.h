@@ -1,5 +1,5 @@
 /* The users' shares of the GPUs. The core has them, by records; the setting `shares` goes before what an administrator
- * has given by request. */
+ * has given by request. Groups are those of the settings alone. */
 #ifndef CARMA_DAEMON_SHARES_H
 #define CARMA_DAEMON_SHARES_H
 
@@ -11,7 +11,10 @@
 uint32_t shares_of(const struct daemon *daemon, uint32_t uid);
 uint32_t shares_set(const struct daemon *daemon, uint32_t uid, const char *user);
 
-/* The user's next job is about to be submitted: tells the core of a share that the setting gives him. */
+/* The record that gives the user the share, in his group. */
+struct record shares_given(const struct daemon *daemon, uint32_t uid, const char *user, uint32_t share);
+
+/* The user's next job is about to be submitted: tells the core of a share, and a group, that the settings give him. */
 void shares_tell(struct daemon *daemon, uint32_t uid, const char *user);
 
 /* The same of all users that are known, once all is loaded. */

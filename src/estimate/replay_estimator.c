@@ -17,6 +17,7 @@
 #define MIXED_PRECISION 200 /* no run with autocast was measured */
 #define OTHER_OPTIMIZER 50  /* nor one with another optimizer than Adam: its states are known, its temporaries read */
 #define OTHER_FAMILY    150
+#define DRIVER_POOL     150 /* what it holds beyond the tensors is assumed */
 #define UNKNOWN_MOST    400 /* all layers unknown, or without shapes */
 #define STATES_ONLY     200
 #define LEAST           100
@@ -68,6 +69,8 @@ static int32_t confidence_of(const struct estimate_question *question, const str
     confidence -= outside < OUTSIDE_MOST ? outside : OUTSIDE_MOST;
     if (training->precision == PRECISION_AMP)
         confidence -= MIXED_PRECISION;
+    if (training->allocator.driver)
+        confidence -= DRIVER_POOL;
     if (training->optimizer != OPTIMIZER_ADAM && training->optimizer != OPTIMIZER_ADAMW)
         confidence -= OTHER_OPTIMIZER;
     if (correction->family == CORRECTION_OTHER || (correction->family == CORRECTION_CNN && !correction->trained))
@@ -94,9 +97,9 @@ static double widened(const struct estimate_question *question, int32_t quantile
 static void take_reserve(struct features *features, const struct capture *capture, int64_t limit_bytes)
 {
     struct replay_result *replay = &features->replays[features->base];
-    const struct reserve *reserve = capture ? &capture->reserve[capture->program.expandable_segments] : NULL;
+    const struct reserve *reserve = capture ? &capture->reserve[capture->program.allocator.expandable] : NULL;
 
-    if (!reserve || !reserve->known)
+    if (!reserve || !reserve->known || !allocator_settings_usual(&capture->program.allocator))
         return;
     replay->peak_reserved_bytes =
         replay->peak_tensor_bytes +
@@ -187,7 +190,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = program_lower(&program, question->layers, &question->training, err);
     if (rc)
         return rc;
-    program.expandable_segments = question->training.expandable_segments;
+    program.allocator = question->training.allocator;
     rc = answer_program(question, &program, estimate);
     if (question->layers->unknown || question->layers->shapeless)
         snprintf(estimate->warning, sizeof estimate->warning,

@@ -15,10 +15,10 @@ char *orders_file(const char *run_directory)
     return xasprintf("%s/orders", run_directory);
 }
 
-int orders_add(const char *run_directory, pid_t shepherd, uint64_t start_ticks, const char *word, struct error *err)
+int orders_add(const char *run_directory, pid_t shepherd, uint64_t start_ticks, const char *order, struct error *err)
 {
     CLEANUP(free_ptr) char *path = orders_file(run_directory);
-    CLEANUP(free_ptr) char *line = xasprintf("%s\n", word);
+    CLEANUP(free_ptr) char *line = xasprintf("%s\n", order);
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     ssize_t written;
     int code;

@@ -39,6 +39,7 @@ void tree_read(struct tree *tree)
                                                            .parent = stat.parent,
                                                            .session = stat.session,
                                                            .ended = stat.ended,
+                                                           .stopped = stat.state == 'T' || stat.state == 't',
                                                            .start_ticks = stat.start_ticks};
     }
     closedir(directory);
@@ -186,7 +187,14 @@ static bool heeds(const struct tree_process *process, int signal)
            awaits(process, signal);
 }
 
-static int signal_members(struct tree *tree, pid_t root, int signal, bool only_who_heeds)
+enum whom { ALL, WHO_HEEDS, WHO_RUNS };
+
+static bool is_meant(const struct tree_process *process, int signal, enum whom whom)
+{
+    return whom == WHO_HEEDS ? heeds(process, signal) : whom == WHO_RUNS ? !process->stopped : true;
+}
+
+static int signal_members(struct tree *tree, pid_t root, int signal, enum whom whom)
 {
     int count = 0;
 
@@ -194,7 +202,7 @@ static int signal_members(struct tree *tree, pid_t root, int signal, bool only_w
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && !p->ended && (!only_who_heeds || heeds(p, signal))) {
+        if (p->member && !p->ended && is_meant(p, signal, whom)) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }
@@ -204,10 +212,15 @@ static int signal_members(struct tree *tree, pid_t root, int signal, bool only_w
 
 int tree_signal(struct tree *tree, pid_t root, int signal)
 {
-    return signal_members(tree, root, signal, false);
+    return signal_members(tree, root, signal, ALL);
 }
 
 int tree_signal_who_heeds(struct tree *tree, pid_t root, int signal)
 {
-    return signal_members(tree, root, signal, true);
+    return signal_members(tree, root, signal, WHO_HEEDS);
+}
+
+int tree_stop(struct tree *tree, pid_t root)
+{
+    return signal_members(tree, root, SIGSTOP, WHO_RUNS);
 }

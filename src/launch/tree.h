@@ -12,6 +12,7 @@ struct tree_process {
     pid_t parent;
     pid_t session;
     bool ended;
+    bool stopped; /* by a signal: it runs nothing */
     uint64_t start_ticks;
     bool member; /* for the caller's selection */
 };
@@ -33,6 +34,10 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal);
 
 /* Sends a signal to all descendants of `root`; returns how many there were, zombies not counted. */
 int tree_signal(struct tree *tree, pid_t root, int signal);
+
+/* Sends SIGSTOP to all descendants of `root` that are not stopped, and returns how many these were: a signal takes a
+ * moment to act, and others were forked meanwhile. */
+int tree_stop(struct tree *tree, pid_t root);
 
 /* Sends a signal to those descendants of `root` that catch it, block it (to read it from a signalfd) or wait for it in
  * sigwait(). Any other would be ended by it. Takes at most a second longer where one's memory cannot be read. Returns

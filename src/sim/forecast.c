@@ -261,9 +261,9 @@ static void take_runs(struct world *world)
         if (!job_state_has_gpus(job->state))
             continue;
         start_run(world, job->id, known ? known->ran_ns : -1);
-        if (job->suspended)
+        if (job->state == JOB_SUSPENDED)
             world->runs[world->run_count - 1].end_ns = INT64_MAX;
-        else if (job->state == JOB_STOPPING)
+        else if (job_state_stops(job->state))
             world->runs[world->run_count - 1].end_ns = world->now_ns + STOPPING_NS;
     }
 }

@@ -50,10 +50,6 @@ struct past_gpu {
     int64_t changed_ns;
 };
 
-struct past_share {
-    uint32_t uid, share;
-};
-
 struct past {
     struct past_job *by_id;
     struct past_job **jobs; /* owned, in the order of submission */
@@ -63,9 +59,9 @@ struct past {
     struct past_gpu *gpus; /* owned */
     size_t gpu_count, gpu_capacity;
     int64_t window_ns;
-    bool for_all_users;        /* an MPS server is */
-    int64_t last_ns;           /* of all records */
-    struct past_share *shares; /* owned: those that were given, each user's last */
+    bool for_all_users;                /* an MPS server is */
+    int64_t last_ns;                   /* of all records */
+    struct record_share_given *shares; /* owned: those that were given, each user's last */
     size_t share_count, share_capacity;
     struct sim_job *items; /* owned */
 };
@@ -220,18 +216,27 @@ static void take_job(struct past *past, const struct record *record)
     }
 }
 
-static struct past_share *share_at(struct past *past, uint32_t uid)
+static struct record_share_given *share_at(struct past *past, uint32_t uid)
 {
     for (size_t i = 0; i < past->share_count; i++)
         if (past->shares[i].uid == uid)
             return &past->shares[i];
     array_reserve(past->shares, past->share_capacity, past->share_count + 1);
-    past->shares[past->share_count++] = (struct past_share){uid, 1};
+    past->shares[past->share_count++] = (struct record_share_given){.uid = uid, .share = 1};
     return &past->shares[past->share_count - 1];
+}
+
+static void give(struct sim_job *job, const struct record_share_given *given)
+{
+    job->user_share = given->share;
+    job->group_share = given->group_share;
+    memcpy(job->group, given->group, sizeof job->group);
 }
 
 void past_record(struct past *past, const struct record *record)
 {
+    struct record_share_given *given;
+
     past->last_ns = record->at_ns;
     switch (record->type) {
     case RECORD_RECONFIGURED:
@@ -248,10 +253,13 @@ void past_record(struct past *past, const struct record *record)
         take_sample(past, record);
         break;
     case RECORD_SHARE_GIVEN:
-        share_at(past, record->share_given.uid)->share = record->share_given.share;
+        *share_at(past, record->share_given.uid) = record->share_given;
         break;
     case RECORD_STATE_USER:
-        share_at(past, record->state_user.uid)->share = record->state_user.share;
+        given = share_at(past, record->state_user.uid);
+        given->share = record->state_user.share;
+        given->group_share = record->state_user.group_share;
+        memcpy(given->group, record->state_user.group, sizeof given->group);
         break;
     default:
         take_job(past, record);
@@ -465,7 +473,7 @@ void past_finish(struct past *past, enum share_mode mode, const struct contentio
         fill_job(&past->items[jobs->count], job, first_ns);
         for (size_t k = 0; k < past->share_count; k++)
             if (past->shares[k].uid == job->wants.uid)
-                past->items[jobs->count].user_share = past->shares[k].share;
+                give(&past->items[jobs->count], &past->shares[k]);
         if (jobs->count && past->items[jobs->count].arrival_ns < past->items[jobs->count - 1].arrival_ns)
             past->items[jobs->count].arrival_ns = past->items[jobs->count - 1].arrival_ns; /* a clock was set */
         jobs->count++;

@@ -351,8 +351,13 @@ static int give_share(struct sim *sim, const struct sim_job *job, struct error *
     const struct user *user = user_find(sim->core, job->uid);
     struct record record = {.type = RECORD_SHARE_GIVEN};
 
-    record.share_given = (struct record_share_given){.uid = job->uid, .share = job->user_share};
-    return job->user_share && job->user_share != (user ? user->share : 1) ? feed(sim, &record, err) : 0;
+    record.share_given =
+        (struct record_share_given){.uid = job->uid, .share = job->user_share, .group_share = job->group_share};
+    memcpy(record.share_given.group, job->group, sizeof job->group);
+    if (!job->user_share ||
+        (job->user_share == (user ? user->share : 1) && user_is_in(user, job->group, job->group_share)))
+        return 0;
+    return feed(sim, &record, err);
 }
 
 static int submit(struct sim *sim, size_t job, struct error *err)

@@ -40,8 +40,11 @@ struct sim_job {
     int32_t max_slowdown_permille; /* 0: the configuration's */
     bool exclusive;
     uint32_t uid;
-    uint32_t share;      /* enum share_mode: SHARE_ANY, or the only way in which it may share */
-    uint32_t user_share; /* of the GPUs, its user's from then on; 0: as before, which is 1 at first */
+    uint32_t share; /* enum share_mode: SHARE_ANY, or the only way in which it may share */
+    uint32_t
+        user_share; /* of the GPUs, its user's from then on; 0: as before, which is 1 at first. With it, his group: */
+    char group[RECORD_GROUP_SIZE];
+    uint32_t group_share;
 };
 
 struct sim_node {

@@ -57,6 +57,8 @@ static const char *const migrations[] = {
     "ALTER TABLE job ADD COLUMN uid INTEGER NOT NULL DEFAULT -1;"
     "CREATE TABLE part (seq INTEGER NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (seq, number))"
     " STRICT, WITHOUT ROWID;",
+    /* How often jobs were moved off their GPUs. */
+    "ALTER TABLE history ADD COLUMN moves INTEGER NOT NULL DEFAULT 0;",
     /* The accounting is asked by projects and tags. */
     "ALTER TABLE history ADD COLUMN account TEXT;"
     "ALTER TABLE history ADD COLUMN tags TEXT;",

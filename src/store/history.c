@@ -23,9 +23,9 @@ void history_sums_add(struct history_sums *sums, const struct store_history *row
 {
     uint32_t state = JOB_COMPLETED;
 
-    while (state < JOB_STATE_COUNT && strcmp(row->state, job_state_name(state)) != 0)
+    while (state <= JOB_LAST_ENDED && strcmp(row->state, job_state_name(state)) != 0)
         state++;
-    if (state < JOB_STATE_COUNT)
+    if (state <= JOB_LAST_ENDED)
         sums->ended[state]++;
     if (row->wait_ns >= 0) {
         sums->launched++;
@@ -268,7 +268,7 @@ static void read_sums(sqlite3_stmt *row, struct history_sums *sums)
     int column = 2;
 
     *sums = (struct history_sums){0};
-    for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++)
+    for (uint32_t state = JOB_COMPLETED; state <= JOB_LAST_ENDED; state++)
         sums->ended[state] = next_sum(row, &column);
     sums->launched = next_sum(row, &column);
     sums->wait_ns = next_sum(row, &column);
@@ -288,7 +288,7 @@ static const char select_sums[] =
     " wait_ns, wait_1s, wait_10s, wait_1m, wait_5m, wait_15m, wait_30m, wait_1h, wait_2h, wait_4h, wait_8h, wait_1d,"
     " wait_3d, wait_7d, gpu_ns, memory_mib_ms, energy_mj, oom_crashes, handle_crashes, recoveries"
     " FROM total ORDER BY uid";
-_Static_assert(JOB_STATE_COUNT - JOB_COMPLETED == 9, "a state in which jobs end has a column in `total`");
+_Static_assert(JOB_LAST_ENDED - JOB_COMPLETED == 8, "a state in which jobs end has a column in `total`");
 
 int store_load_sums(struct store *store,
                     int (*take)(uint32_t uid, const char *user, const struct history_sums *sums, void *user_data),

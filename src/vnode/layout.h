@@ -82,6 +82,7 @@ enum node_phase {
     NODE_SLOT_LOADING,  /* becomes TRAINING at train_from_ns */
     NODE_SLOT_TRAINING,
     NODE_SLOT_FINISHED, /* its work is done; detaches next */
+    NODE_SLOT_STOPPED,  /* was TRAINING, and is stopped by a signal: it runs no kernels until it goes on */
 };
 
 struct node_use { /* of one GPU by one process */

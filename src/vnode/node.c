@@ -258,12 +258,17 @@ static struct node_bank *active_bank(struct node *node)
     return &node->file->banks[atomic_load(&node->file->active) & 1];
 }
 
-/* In doubt an owner lives: a client that has run out of file descriptors, say, must not empty the node. */
-static bool owner_alive(const struct node_slot *slot)
+/* In doubt an owner lives: a client that has run out of file descriptors, say, must not empty the node. Then nobody
+ * knows whether it is stopped, either. */
+static bool owner_alive(struct node_slot *slot, bool *changed)
 {
     struct proc_stat stat;
     int rc = proc_read_stat(slot->pid, &stat);
 
+    if (rc == 0 && slot->phase == (stat.state == 'T' ? NODE_SLOT_TRAINING : NODE_SLOT_STOPPED)) {
+        slot->phase = stat.state == 'T' ? NODE_SLOT_STOPPED : NODE_SLOT_TRAINING;
+        *changed = true;
+    }
     if (rc == 0)
         return stat.start_ticks == slot->start_ticks && !stat.ended;
     if (rc == -ESRCH)
@@ -280,7 +285,7 @@ static void sweep(const struct node_file *file, struct node_bank *bank)
         return;
     bank->swept_wall_ns = wall_ns;
     for (uint32_t i = 0; i < bank->slot_high; i++)
-        if (bank->slots[i].phase != NODE_SLOT_FREE && !owner_alive(&bank->slots[i])) {
+        if (bank->slots[i].phase != NODE_SLOT_FREE && !owner_alive(&bank->slots[i], &changed)) {
             bank->slots[i] = (struct node_slot){0};
             changed = true;
         }

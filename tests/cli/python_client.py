@@ -111,6 +111,16 @@ class Jobs(unittest.TestCase):
             _ = 1 / 0
         self.assertIn(job.state, ("STOPPING", "CANCELLED"))
         job.wait()
+        job = carma.submit(["sleep", "1000"])
+        while job.state != "RUNNING":
+            time.sleep(0.05)
+        with self.assertRaisesRegex(carma.Conflict, "it is not suspended"):
+            job.resume()
+        self.assertEqual((job.suspend(), job.resume(), job.signal(10), job.requeue()), ("SUSPENDED", "RUNNING", "RUNNING", "REQUEUING"))
+        with self.assertRaisesRegex(carma.CarmaError, "use 'carma cancel'"):
+            job.signal("KILL")
+        job.cancel()
+        job.wait()
         self.assertEqual(job.state, "CANCELLED")
 
     def test_estimate(self):

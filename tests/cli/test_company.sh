@@ -62,6 +62,7 @@ for command in explain show; do
 done
 [ -s checkpoint ] || fail "the job that was moved had no time for its checkpoint"
 cancel 3-4
+shows "was moved off its GPUs" history -n 2
 rm slow
 
 stop_daemon # what was learned is kept

@@ -139,6 +139,8 @@ set -- estimate --hf-config "$SOURCE/data/configs/llama-1.1b.json" --batch-size 
 tells "said['median_bytes'] > 1.3 * said['allocated_bytes'] + said['gpu']['context_bytes']" "$@"
 export PYTORCH_ALLOC_CONF=expandable_segments:True
 tells "said['median_bytes'] < 1.15 * said['allocated_bytes'] + said['gpu']['context_bytes']" "$@"
+export PYTORCH_ALLOC_CONF=backend:cudaMallocAsync
+tells "said['median_bytes'] < 1.02 * said['allocated_bytes'] + said['gpu']['context_bytes']" "$@"
 unset PYTORCH_ALLOC_CONF
 
 # Trees that correct a replay do not take a job off a GPU that the replay does not leave.

@@ -221,10 +221,10 @@ db = sqlite3.connect(sys.argv[1])
 db.execute("PRAGMA synchronous = OFF")
 db.execute("WITH RECURSIVE n(i) AS (VALUES (1000000) UNION ALL SELECT i + 1 FROM n WHERE i < 1200000)"
            " INSERT INTO history SELECT i, 12345, 'COMPLETED', NULL, 1, 1, 1, 1 << 62, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, i, 'declared',"
-           " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '', -1, 'unknown', '', -1, 0, NULL, NULL FROM n")
+           " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM n")
 db.executemany("INSERT INTO history SELECT ?, 12346, state, cause, submitted_ns, first_started_ns, started_ns, ended_ns, ?, gpus,"
                " gpu_ns, memory_mib_ms, memory_measured_mib_ms, energy_mj, launches, 0, 0, 0, -1, 'unknown', -1, NULL, 0, 'patient',"
-               " 'stoic', '', -1, 'unknown', '', -1, 0, NULL, NULL FROM history WHERE job = 1000000", [(job, 100 * 365 * 86400 * 10**9) for job in range(999990, 999993)])
+               " 'stoic', '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM history WHERE job = 1000000", [(job, 100 * 365 * 86400 * 10**9) for job in range(999990, 999993)])
 db.commit()
 PYTHON
 start_daemon
@@ -280,7 +280,7 @@ stop_daemon
 cp "$STATE/store.db" whole.db
 sql "UPDATE total SET gpu_ns = 0, completed = 0, cancelled = 0" \
     "INSERT INTO history SELECT 100000, uid, 'COMPLETED', cause, submitted_ns, 1, 1, ended_ns, 0, 1, 77, 0, 0, 5, 1, 0, 0,
-        0, 1, claim_source, -1, NULL, 0, user, name, workload, -1, 'unknown', '', -1, 0, NULL, NULL FROM history LIMIT 1" \
+        0, 1, claim_source, -1, NULL, 0, user, name, workload, -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM history LIMIT 1" \
     "UPDATE total SET gpu_ns = 0"
 expect_error 1 "the sums of user $(id -u) are less than those of his jobs' rows" admin verify --state "$STATE"
 cp whole.db "$STATE/store.db"

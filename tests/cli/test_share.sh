@@ -61,6 +61,12 @@ start --set shares=alice=5,12002=4
 shares 'u["alice"]["share"] == 5 and u["bob"]["share"] == 4 and u["alice"]["configured"]'
 refused carol "the setting 'shares' gives bob a share of 4: change it there" admin share bob 2
 stop_daemon
+start --set share_groups=lab=alice+12002,rest=carol --set shares=@lab=3
+shares 'u["alice"]["group"] == u["bob"]["group"] == "lab" and u["bob"]["due_permille"] == 1000'
+check '[(g["group"], g["share"], g["use_permille"]) for g in said["groups"]] == [("lab", 3, 1000)]'
+run_as bob share
+[ "$(awk 'NR > 1 {print $1, $2}' "$T/out" | tr '\n' ' ')" = "lab 3 bob 4 alice 5 " ] || fail "$said: $(cat "$T/out")"
+stop_daemon
 start --set starvation_timeout=1s
 shares "u['alice']['share'] == 5 and u['bob']['share'] == 4 and 0.99 < u['alice']['use_gpu_ns'] / $used <= 1"
 wait_for 'as alice "$CARMA" explain 21 | grep -q "^kept: GPU [0-3] is kept for it, for .* more at most$"' ||

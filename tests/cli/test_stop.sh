@@ -172,3 +172,57 @@ until_field "$(cat "$T/out")" state RUNNING
 expect_error 1 "has not said what signal that is: --signal" checkpoint @
 run cancel "$saves"
 until_field "$saves" state CANCELLED
+
+# It stands still, and its time with it, also without a daemon; it goes on, gets signals, and waits again in its place.
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable --time 1000:00 -o stands.out -- sh -c 'trap "echo got" USR1; trap "exit 5" HUP
+    sh -c "while :; do echo beat; sleep 0.02; done" & echo "$CARMA_RESTART_COUNT runs"; while :; do wait; done'
+stands=$(cat "$T/out")
+still() { # but for what it wrote before it was stopped
+    wait_for 'grep -q "^State:.T" "/proc/$1/status" && [ "$(wc -l <stands.out)" = "$(sleep 0.2; wc -l <stands.out)" ]' \
+        "$(status_of "$stands" process | cut -d ' ' -f 1)" || fail "a suspended job goes on"
+}
+wait_for 'grep -qs beat stands.out'
+expect_error 1 "is RUNNING: it is not suspended" resume "$stands"
+expect_ok suspend "$stands"
+expect_field "$stands" state SUSPENDED
+still
+expect_error 1 "is SUSPENDED: only one that runs can get a signal" signal "$stands" USR1
+shows "^ *$stands .* S " queue
+shows 'stands still, suspended by' explain "$stands"
+again_after_kill "$@"
+expect_field "$stands" state SUSPENDED
+still
+count=$(wc -l <stands.out)
+expect_ok resume "$stands"
+wait_for '[ "$(wc -l <stands.out)" -gt "$1" ]' "$count"
+shows 'Stood still  *[0-9]' show "$stands"
+expect_ok signal -s running USR1
+wait_for 'grep -q got stands.out'
+count=$(wc -l <stands.out)
+wait_for '[ "$(wc -l <stands.out)" -gt "$1" ]' "$count" || fail "a signal ended those that do not handle it"
+expect_ok suspend "$stands"
+expect_ok requeue "$stands"
+wait_for 'grep -q "^1 runs" stands.out'
+expect_field "$stands" attempts 2
+expect_field "$stands" crashes 0
+expect_ok signal "$stands" 1
+until_field "$stands" state FAILED
+expect_field "$stands" exit_status 5
+expect_error 1 "has already ended (FAILED): submit it again" requeue "$stands"
+
+# It leaves its GPU idle.
+stands=$(submitted -- "$TRAIN" --memory 1G --sm-activity 0.8 --seconds 60000)
+wait_for '"$CARMA" gpus | grep -q " [1-9][0-9]*% "' || fail "a job that trains is not active"
+expect_ok suspend "$stands"
+wait_for '! "$CARMA" gpus | grep -q " [1-9][0-9]*% "' || fail "a suspended job is active"
+cancel "$stands"
+
+# A suspended job is cancelled like any other, and its time limit waits for it.
+stands=$(submitted --time 1:00 -- sleep 600)
+until_field "$stands" state RUNNING
+expect_ok suspend "$stands"
+until_field "$(submitted --time 1:00 -- sleep 600)" state TIMEOUT
+expect_field "$stands" state SUSPENDED
+expect_ok cancel "$stands"
+until_field "$stands" state CANCELLED

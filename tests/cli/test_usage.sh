@@ -5,7 +5,7 @@
 expect_error 2 "which command" # none
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit queue show explain cancel hold release checkpoint move edit logs wait gpus monitor history report stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
+for command in submit queue show explain cancel hold release requeue suspend resume signal checkpoint move edit logs wait gpus monitor history report stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     expect_ok help "$command"
@@ -26,7 +26,7 @@ expect_error 2 "there is no command 'frobnicate' (see: carma help)" frobnicate
 expect_error 2 "did you mean submit?" sub
 # Words of other programs.
 for row in sbatch:submit qsub:submit run:submit squeue:queue status:queue ps:queue scancel:cancel kill:cancel info:show tail:logs \
-    nvidia-smi:gpus sacct:history resume:release; do
+    nvidia-smi:gpus sacct:history pause:suspend continue:resume restart:requeue; do
     expect_error 2 "did you mean ${row#*:}?" "${row%:*}"
 done
 for row in '--name x|did you mean --job-name?' '-g 2|did you mean --gpus?' '--gres=gpu:1|did you mean --gpus?' '-c 4|did you mean --cpus?' \
@@ -56,12 +56,26 @@ done
 unset CARMA_PREFIX
 expect_error 2 "--gpu-memory 3G is what it needs on each GPU, --memory 3G the most RAM" submit --mem 3G -- true
 # shellcheck disable=SC2086 # a command and an option
-for command in show explain cancel hold release checkpoint 'move --last' logs wait; do
+for command in show explain cancel hold release requeue suspend resume checkpoint 'move --last' logs wait; do
     expect_error 2 "which job" $command
     expect_error 2 "'x' is not a list" $command x
     expect_error 2 "runs backwards" $command 5-3
     expect_error 2 "'0' is not a list" $command 0
 done
+while IFS='|' read -r text words; do
+    # shellcheck disable=SC2086 # words
+    expect_error 2 "$text" $words
+done <<'END'
+which job, and which signal|signal
+which job, and which signal|signal USR1
+'carma cancel'|signal 1 KILL
+'carma suspend'|signal 1 19
+'carma resume'|signal 1 sigcont
+did you mean USR1?|signal 1 URS1
+no signal '65'|signal 1 65
+no signal '7-9'|signal 7-9
+'x' is not a list|signal x HUP
+END
 expect_error 2 "one job at a time" explain 1-2
 expect_error 2 "one job at a time" explain 1 2
 for command in gpus share; do
@@ -104,7 +118,7 @@ cmp -s "$T/out" "$T/help" || fail "--help and help differ"
 expect_error 2 "no command 'x'" help x
 
 # No daemon: one line that names the socket; asked for by --socket before or behind the command alike.
-for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "move 1 --last" "edit 1 time=5" "logs 1" "submit --no-retry -- true" "show @"; do
+for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "requeue 1" "suspend 1" "resume 1" "signal 1 USR1" "move 1 --last" "edit 1 time=5" "logs 1" "submit --no-retry -- true" "show @"; do
     # shellcheck disable=SC2086 # a command and its argument
     expect_error 1 "$T/socket" $command
 done

@@ -52,14 +52,22 @@ run_as bob explain 6
 grep -qx 'job 6 was refused' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # Nobody else changes her jobs; an administrator may, and the log names the administrator.
-for verb in cancel hold release checkpoint; do
+for verb in cancel hold release requeue suspend resume checkpoint; do
     refused bob 'belongs to alice' $verb 1
     refused bob 'belongs to alice' $verb 2
 done
+refused bob 'belongs to alice' signal 1 HUP
 refused bob 'priority 1 is above 0' submit -p 1 -- true
 [ "$failures" -eq 0 ] || exit 1 # the next job would wait for the cancelled ones
 expect_field 1 state RUNNING
 expect_field 2 state HELD
+allowed alice suspend 1
+allowed carol suspend 1
+refused alice 'suspended by an administrator: only one can resume it' resume 1
+run_as bob explain 1
+grep -q 'stands still, suspended by an administrator' "$T/out" || fail "$said: $(cat "$T/out")"
+allowed carol resume 1
+expect_field 1 state RUNNING
 allowed carol release 2
 until_field 2 state FAILED # its output's directory is not there
 allowed carol cancel 1

@@ -68,9 +68,9 @@ static void check_moved(struct world *world, const struct record *record)
     for (uint32_t i = 0; i < job->gpu_count; i++)
         for (uint32_t k = 0; k < slowed->gpu_count; k++)
             beside |= job->gpus[i] == slowed->gpus[k];
-    if (!job->running || job->asked_to_stop || !job->wants.requeue || !job->wants.signal || job->wants.external ||
-        job->moved++ || !slowed->running || !beside || slowed->wants.uid != job->wants.uid ||
-        record->moved.slowed_permille <= record->moved.bound_permille)
+    if (!job->running || job->asked_to_stop || job->asked_to_wait_again || job->suspended || !job->wants.requeue ||
+        !job->wants.signal || job->wants.external || job->moved++ || !slowed->running || !beside ||
+        slowed->wants.uid != job->wants.uid || record->moved.slowed_permille <= record->moved.bound_permille)
         fail(world, "job %" PRIu64 " was moved off for job %" PRIu64, record->job, record->moved.slowed);
     job->moves = true;
 }
@@ -254,7 +254,7 @@ void on_decision(struct world *world, const struct record *record)
             count_retry(world, job->wants.uid, record->at_ns);
         break;
     case RECORD_SIGNALLED:
-        if (!job->running || !job->asked_to_stop)
+        if (!job->running || !(job->asked_to_stop || job->asked_to_wait_again))
             fail(world, "job %" PRIu64 " was signalled though nobody asked", record->job);
         break;
     case RECORD_MOVED:
@@ -262,7 +262,8 @@ void on_decision(struct world *world, const struct record *record)
         break;
     case RECORD_SHRUNK:
         for (uint32_t i = 0; i < job->gpu_count; i++)
-            if (!job->running || record->shrunk.reserved_bytes < job->seen_bytes[i])
+            if (!job->running || (job->suspended && record->shrunk.reservation_source == SOURCE_OBSERVED) ||
+                record->shrunk.reserved_bytes < job->seen_bytes[i])
                 fail(world, "job %" PRIu64 " was shrunk below its use", record->job);
         job->reserved_bytes = job->counted_bytes = record->shrunk.reserved_bytes;
         break;

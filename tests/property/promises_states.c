@@ -4,6 +4,7 @@
 #include "promises.h"
 #include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/waiting/order.h"
 #include "core/qualify.h"
@@ -114,7 +115,9 @@ static void check_jobs(struct world *world)
                  job->reserved_bytes, peak);
         if (job->state == JOB_CRASHED)
             fail(world, "job %" PRIu64 " was left without a verdict", id);
-        if (job->state == JOB_STOPPING && !job->signalled && job->signal_retry_ns <= world->now_ns)
+        if ((job->state == JOB_SUSPENDED) != expected->suspended || (expected->suspended && learned_activity(job) != 0))
+            fail(world, "job %" PRIu64 " is %s", id, job_state_name(job->state));
+        if (job_state_stops(job->state) && !job->signalled && job->signal_retry_ns <= world->now_ns)
             fail(world, "job %" PRIu64 " was not signalled", id);
     }
     if (unfinished != core_job_count(world->core) || waiting != core_waiting_count(world->core))

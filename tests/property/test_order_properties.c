@@ -89,6 +89,10 @@ static int64_t live(struct core *core, struct random *random)
         record = (struct record){.type = RECORD_SHARE_GIVEN, .at_ns = now_ns};
         record.share_given.uid = (uint32_t)random_range(random, 0, USERS - 1);
         record.share_given.share = (uint32_t)random_range(random, 1, 4);
+        record.share_given.group_share = (uint32_t)random_range(random, 0, 2);
+        /* the third is in no group with them: its users stand in its turns */
+        if (record.share_given.group_share)
+            record.share_given.group[0] = record.share_given.uid < USERS - 1 ? 'g' : 'h';
         if (random_range(random, 0, 4) == 0)
             apply(core, &record);
     }

@@ -20,6 +20,10 @@ struct world_job {
     bool ended;
     bool running; /* holds GPUs: from its placement to its exit */
     bool asked_to_stop;
+    bool asked_to_wait_again; /* it was requeued, and not cancelled since */
+    bool runs_now;            /* it was said so */
+    bool suspended;
+    uint32_t suspended_by;
     uint32_t runs; /* placements, each matched by one end */
     uint32_t gpu_count;
     uint32_t gpus[RECORD_MAX_GPUS];

@@ -164,16 +164,60 @@ static void end_job(const struct world *world, struct world_job *job)
     job->ended_ns = world->now_ns;
 }
 
+/* By the job's user, another one, who is an administrator, or root. */
+static void person_commands(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_COMMANDED, .job = any_job(world)};
+    struct world_job *job = &world->jobs[input.job];
+    bool by_owner = random_range(r, 0, 1), stops = job->asked_to_stop || job->asked_to_wait_again, may, was_suspended;
+
+    input.commanded = (struct record_commanded){.command = (uint32_t)random_range(r, 0, COMMAND_COUNT),
+                                                .argument = (uint32_t)random_range(r, 0, RECORD_MAX_SIGNAL + 1),
+                                                .uid = by_owner                ? job->wants.uid
+                                                       : random_range(r, 0, 1) ? 0
+                                                                               : job->wants.uid + 1};
+    may = job->running && !job->asked_to_stop;
+    was_suspended = job->suspended;
+    switch (input.commanded.command) {
+    case COMMAND_REQUEUE:
+        may &= !job->wants.external;
+        break;
+    case COMMAND_SUSPEND:
+        may &= !stops && (job->runs_now || job->suspended);
+        break;
+    case COMMAND_RESUME:
+        may &= job->suspended && (!by_owner || job->suspended_by == job->wants.uid);
+        break;
+    default: /* the run's matter */
+        feed(world, &input);
+        return;
+    }
+    if (feed(world, &input) != may)
+        fail(world, "command %" PRIu32 " to job %" PRIu64 " was taken, or not", input.commanded.command, input.job);
+    if (!may)
+        return;
+    job->asked_to_wait_again |= input.commanded.command == COMMAND_REQUEUE;
+    job->suspended = input.commanded.command == COMMAND_SUSPEND;
+    if (job->suspended && (!was_suspended || !by_owner))
+        job->suspended_by = input.commanded.uid;
+}
+
 static void person_acts(struct world *world)
 {
-    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD,    RECORD_RELEASED,
-                                     RECORD_SUSPENDED, RECORD_RESUMED, RECORD_CHECKPOINT};
-    struct record input = {.type = types[random_range(&world->random, 0, array_size(types) - 1)],
-                           .job = any_job(world)};
+    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED};
+    struct record input = {.job = any_job(world)};
     struct world_job *job = &world->jobs[input.job];
+    size_t at = (size_t)random_range(&world->random, 0, 2 * array_size(types) - 1);
 
+    if (at >= array_size(types)) {
+        person_commands(world);
+        return;
+    }
+    input.type = types[at];
     if (!feed(world, &input) || input.type != RECORD_CANCELLED)
         return;
+    job->asked_to_wait_again = job->suspended = false;
     if (job->running)
         job->asked_to_stop = true;
     else
@@ -218,6 +262,8 @@ static void job_ends(struct world *world)
     struct random *r = &world->random;
     struct record input = {.type = RECORD_EXITED, .job = any_running(world)};
     struct world_job *job = &world->jobs[input.job];
+    uint64_t place;
+    uint32_t crashes;
 
     if (!input.job)
         return;
@@ -240,12 +286,21 @@ static void job_ends(struct world *world)
         input.exited.failed_gpu = job->runs % 3 ? job->gpus[job->runs % job->gpu_count] : RECORD_NO_GPU;
         break;
     }
+    place = core_find_job(world->core, input.job)->place;
+    crashes = core_find_job(world->core, input.job)->crashes;
     if (!feed(world, &input)) {
         if (input.type != RECORD_LAUNCH_FAILED)
             fail(world, "the end of job %" PRIu64 " was refused", input.job);
         return;
     }
-    job->running = false;
+    job->running = job->runs_now = job->suspended = false;
+    if (job->asked_to_wait_again) { /* however it ended, and charged with nothing */
+        const struct job *waits = core_find_job(world->core, input.job);
+        job->asked_to_wait_again = false;
+        if (!waits || waits->state != JOB_QUEUED || waits->place != place || waits->crashes != crashes || waits->retry)
+            fail(world, "job %" PRIu64 " was requeued, and does not wait in its place", input.job);
+        return;
+    }
     job->cause = input.type == RECORD_LOST ? EXIT_LOST : verdict_of(&input.exited).cause;
     job->charged = false;
     if (input.type == RECORD_EXITED && !job->asked_to_stop)
@@ -286,7 +341,10 @@ static void job_moves(struct world *world)
         input.type = job->seen_bytes[at] ? RECORD_OBSERVED : RECORD_FIRST_USE;
         input.memory = (struct record_memory){.gpu = job->gpus[at], .bytes = job->seen_bytes[at]};
     }
-    if (feed(world, &input) && (input.type == RECORD_STARTED || input.type == RECORD_ADOPTED) && !job->started_ns)
+    if (!feed(world, &input) || (input.type != RECORD_STARTED && input.type != RECORD_ADOPTED))
+        return;
+    job->runs_now = true;
+    if (!job->started_ns)
         job->started_ns = world->now_ns;
 }
 
@@ -382,7 +440,11 @@ static void give_share(struct world *world)
 
     input.share_given.uid = 1000 + (uint32_t)random_range(&world->random, 0, world->user_count - 1);
     input.share_given.share = (uint32_t)random_range(&world->random, 0, 5);
-    if (feed(world, &input) != (input.share_given.share > 0))
+    if (random_range(&world->random, 0, 1))
+        snprintf(input.share_given.group, sizeof input.share_given.group, "group %d", (int)input.share_given.uid % 2);
+    input.share_given.group_share = (uint32_t)random_range(&world->random, 0, 2);
+    if (feed(world, &input) !=
+        (input.share_given.share > 0 && !*input.share_given.group == !input.share_given.group_share))
         fail(world, "a share of %" PRIu32 " was refused or taken", input.share_given.share);
 }
 

@@ -62,6 +62,8 @@ def free_ports(count):
 
 
 class Lab:
+    profile = "a100x4-40g"
+
     def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
         self.plugin = self.build / "src/slurm/plugin/libcarma_spank.so"
@@ -81,7 +83,7 @@ class Lab:
             self.write_slurm()
             for node in NODES:
                 (self.dir / node).mkdir()
-                self.run([self.prefix / "bin/carma-vnode", "create", self.vnode(node), "--profile", "a100x4-40g"])
+                self.run([self.prefix / "bin/carma-vnode", "create", self.vnode(node), "--profile", self.profile])
                 self.start_carmad(node)
             self.start_slurmctld()
             for node in NODES:
@@ -155,7 +157,7 @@ MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskProlog={etc}/task_prolog
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1,bf_hetjob_prio=min
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
@@ -303,8 +305,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                     os.kill(int(process.name), signal.SIGKILL)
 
     def owns(self, process):
-        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, or by a
-        file that it has open."""
+        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, by a file that
+        it has open, or by its children: an srun's slurmstepd has none open."""
         with contextlib.suppress(OSError): # it has ended
             if str(self.dir).encode() in (process / "environ").read_bytes():
                 return True
@@ -312,6 +314,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                 with contextlib.suppress(OSError): # it was closed
                     if os.readlink(file).startswith(f"{self.dir}/"):
                         return True
+            children = [child for thread in (process / "task").iterdir() for child in (thread / "children").read_text().split()]
+            return (process / "comm").read_text() == "slurmstepd\n" and any(self.owns(pathlib.Path("/proc", child)) for child in children)
         return False
 
     def run(self, command, check=True, user=None, cwd=None, env=None):

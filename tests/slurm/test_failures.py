@@ -161,6 +161,21 @@ def a_slurmd(lab):
     until_lease(lab, "n1", job, "COMPLETED")
 
 
+def a_slurmd_at_the_end(lab):
+    """One that begins while a job ends takes it for running: Slurm would drain the node if it began there again."""
+    again = f"[ $(grep -c began {lab.dir}/out/$SLURM_JOB_ID) = 2 ]"
+    job = lab.sbatch("--carma-mem=12G", wrap=f"echo began on $SLURMD_NODENAME; {gate(lab, 'end')}; "
+                     f"{again} || {{ echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB.' >&2; exit 1; }}")
+    node = until(lambda: (match := re.search(r"began on (\S+)", lab.output(job))) and match[1], "its first run")
+    until_lease(lab, node, job, "RUNNING")
+    lab.kill(f"slurmd-{node}")
+    open_gate(lab, "end")
+    until(lambda: lab.job(job).get("Restarts") == "1", "a requeue")
+    lab.start_slurmd(node)
+    ends(lab, job, "COMPLETED", restarts=1)
+    assert f"began on {node}" not in lab.output(job).partition("OutOfMemory")[2], lab.output(job)
+
+
 def a_slurmstepd(lab):
     job = running(lab, "stepd")
     tasks, stepds = processes(lab, job)
@@ -340,7 +355,7 @@ def a_shepherd_and_slurms_own_group(lab):
 # In one test each (meson.build).
 PARTS = {"agent": [a_slow_slurmctld, a_agent],
          "carmad": [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_second_carmad],
-         "end": [a_carmad_with_a_job_ending, a_carmad_away_at_the_end],
+         "end": [a_carmad_with_a_job_ending, a_carmad_away_at_the_end, a_slurmd_at_the_end],
          "gpu": [a_gpu],
          "node": [a_node],
          "shepherd": [a_shepherd, a_shepherd_and_slurms_own_group],

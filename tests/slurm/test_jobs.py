@@ -11,7 +11,7 @@ import stat
 import sys
 import time
 
-from lab import GPUS, NODES, Lab, skip_where_impossible, slurm_release, until
+from lab import GPUS, NODES, Lab, skip_where_impossible, until
 
 SAY = 'echo "$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'
 
@@ -213,8 +213,7 @@ def scripts_for_slurms_own_gpus(lab):
         for lease in leases:
             shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))
             assert shown["exclusive"] and set(",".join(line[2] for line in lines).split(",")) >= set(lease["gpus"]), (words, shown)
-    # Slurm 24.11 refuses the step of a job that srun has asked GPUs of Slurm's own for (docs/slurm.md).
-    for words in ("srun --gpus=2", "srun --gres=gpu:2", "salloc --gpus=2 srun")[2 if slurm_release() >= (24, 11) else 0:]:
+    for words in ("srun --gpus=2", "srun --gres=gpu:2", "srun --gpus-per-node=2", "salloc --gpus=2 srun"):
         assert lab.run([*words.split(), "sh", "-c", SAY]).count("GPU-") == 2, words
 
 

@@ -195,6 +195,12 @@ for number, case in ipairs({
   expect(code, slurm.SUCCESS, "step " .. number)
   expect(gres, case[3], "step " .. number)
 end
+for release, wanted in pairs({ ["22.05"] = { "a100:8", "nic:1" }, ["23.02"] = { "", "nic:1,gpu:a100:2" } }) do
+  local options = { type = "srun", gpus = "a100:8", nodes = "4", gres = "nic:1", spank = {} }
+  _, gres = filter("slurm-wlm " .. release .. ".8", options)
+  expect(options.gpus, wanted[1], "srun's GPUs, Slurm " .. release)
+  expect(gres, wanted[2], "srun's GRES, Slurm " .. release)
+end
 for _, kind in ipairs({ "sbatch", "salloc" }) do
   expect(step({ SLURM_JOB_ID = "5" }, { type = kind, argv = {}, spank = model().spank }), slurm.ERROR, kind .. " in a job")
 end

@@ -189,8 +189,9 @@ def fire(lab, event, cases):
         for case in cases:
             lab.run(["scontrol", "requeue", case.whole])
         for case in cases: # Slurm's own wait is two minutes
-            every(lab, [case], lambda case, found: found[case.target][0] == "PENDING", f"{case.name}: requeued")
-            for name in [case.target, *(case.others if case.het else [])]:
+            names = [case.target, *(case.others if case.het else [])]
+            every(lab, [case], lambda _case, found, names=names: all(found[name][0] == "PENDING" for name in names), f"{case.name}: requeued")
+            for name in names:
                 lab.run(["scontrol", "update", f"JobId={name}", "StartTime=now+2"])
     elif event == "slurmctld":
         changed = time.time() # it saves its state some seconds later
@@ -229,10 +230,13 @@ def run_event(lab, event, cases):
     for case in cases:
         case.finish()
 
+    changed = {}
+
     def over():
-        found = snapshot(lab)
-        for case in cases:
-            if case.het and found[case.target][0] == "PENDING": # backfill starts it, which looks only after some change
+        found, now = snapshot(lab), time.monotonic()
+        for case in cases: # backfill starts it, which looks only after some change, and not while there are more
+            if case.het and found[case.target][0] == "PENDING" and now > changed.get(case, 0) + 5:
+                changed[case] = now
                 lab.run(["scontrol", "update", f"JobId={case.whole}", "TimeLimit=600"], check=False)
         return all(found[name][0] in ("COMPLETED", "CANCELLED", "FAILED") for case in cases for name in [case.target, *case.others]) and found
 

@@ -132,6 +132,15 @@ static inline uint64_t submit(struct fixture *f, uint32_t gpus, int64_t reservat
     return submit_record(f, wants(gpus, reservation));
 }
 
+/* Whether it was taken. */
+static inline bool commanded(struct fixture *f, uint32_t command, uint64_t job, uint32_t uid)
+{
+    struct record record = {.type = RECORD_COMMANDED, .at_ns = f->now_ns, .job = job};
+
+    record.commanded = (struct record_commanded){.command = command, .uid = uid};
+    return core_apply(f->core, &record, NULL) == 0;
+}
+
 static inline void job_event(struct fixture *f, uint32_t type, uint64_t job)
 {
     apply(f, (struct record){.type = type, .job = job});

@@ -108,6 +108,25 @@ static uint64_t meet_again(struct fixture *f, uint32_t share, int32_t bound, int
     return starts(f, "b");
 }
 
+/* A neighbour that stands still is no company: a job's speed beside it says nothing of the two. */
+TEST_BETWEEN(test_a_suspended_neighbour_teaches_nothing, setup, teardown)
+{
+    struct fixture *f = *state;
+    uint64_t a, b;
+
+    setup_node(f, SHARE_MPS, 0);
+    a = is_put(f, "a", SHARE_MPS);
+    b = is_put(f, "b", SHARE_MPS);
+    assert_true(commanded(f, COMMAND_SUSPEND, b, 0));
+    later(f, 3600);
+    progresses(f, a, ALONE, 100);
+    assert_int_equal(HASH_COUNT(f->core->measures), 0);
+    assert_true(commanded(f, COMMAND_RESUME, b, 0));
+    later(f, 3600);
+    progresses(f, a, ALONE / 2, 100);
+    assert_int_equal(HASH_COUNT(f->core->measures), 1);
+}
+
 /* Nobody joins a job that is seen to be slowed beyond its bound, until it is not any more, or its company has gone. */
 TEST_BETWEEN(test_nobody_joins_a_job_that_is_slowed_beyond_its_bound, setup, teardown)
 {

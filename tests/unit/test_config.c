@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "config/config.h"
+#include "config/user_shares.h"
 #include "config/presets.h"
 
 static char path[64];
@@ -89,6 +90,36 @@ CONFIG_TEST(test_gpus_that_are_shared_otherwise)
     assert_string_equal(trouble.text,
                         "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
                         "mps_multiuser = yes");
+}
+
+CONFIG_TEST(test_shares_of_users_and_groups)
+{
+    static const char *const bad[][2] = {{"shares", "alice=0"},
+                                         {"shares", "alice"},
+                                         {"shares", "@vision=1001"},
+                                         {"share_groups", "vision"},
+                                         {"share_groups", "=alice"},
+                                         {"share_groups", "vision=alice+"},
+                                         {"share_groups", "vision="},
+                                         {"share_groups", "a=b c"},
+                                         {"share_groups", "a-name-that-is-much-too-long-for=b"}};
+    char group[USER_GROUP_SIZE];
+
+    set("shares", "alice=3, 12002 = 2 ,@vision=4");
+    set("share_groups", "vision=alice+12002, nlp=bob+alice");
+    for (size_t i = 0; i < array_size(bad); i++)
+        if (config_set(&config, bad[i][0], bad[i][1], &trouble) != -EINVAL)
+            fail_msg("%s '%s' was taken", bad[i][0], bad[i][1]);
+    assert_int_equal(user_shares_find(config.user_shares, 12002, "bob"), 2);
+    assert_int_equal(user_shares_find(config.user_shares, 12003, "vision"), 0);
+    user_groups_find(config.share_groups, 12001, "alice", group); /* the first that has her */
+    assert_string_equal(group, "vision");
+    assert_int_equal(user_groups_share(config.user_shares, group), 4);
+    user_groups_find(config.share_groups, 12003, "bob", group);
+    assert_string_equal(group, "nlp");
+    assert_int_equal(user_groups_share(config.user_shares, group), 1);
+    user_groups_find(config.share_groups, 12004, "al", group);
+    assert_string_equal(group, "");
 }
 
 CONFIG_TEST(test_defaults)

@@ -347,6 +347,32 @@ CORE_TEST(test_cancel)
     assert_true(gpu_idle(core_gpu(f->core, 0)));
 }
 
+/* It goes back to its place, however its run ends, and is charged with nothing; unless it is cancelled meanwhile. */
+CORE_TEST(test_requeue)
+{
+    static const uint32_t ends[] = {RECORD_EXITED, RECORD_LOST, RECORD_LAUNCH_FAILED};
+
+    submit(f, 4, 30 * GIB);
+    submit(f, 4, 30 * GIB);
+    assert_false(commanded(f, COMMAND_REQUEUE, 1, 0)); /* it waits */
+    for (size_t i = 0; i < array_size(ends); i++) {
+        assert_starts(f, 1);
+        job_event(f, RECORD_STARTED, 1);
+        assert_true(i != 1 || commanded(f, COMMAND_SUSPEND, 1, 0));
+        assert_true(commanded(f, COMMAND_REQUEUE, 1, 0) && commanded(f, COMMAND_REQUEUE, 1, 0));
+        decide(f);
+        assert_int_equal(f->decisions.count, 1);
+        assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
+        apply(f, (struct record){.type = ends[i], .job = 1, .exited = {.cause = EXIT_GPU_OOM}});
+        assert_int_equal(core_find_job(f->core, 1)->crashes, 0);
+    }
+    assert_starts(f, 1);
+    assert_true(commanded(f, COMMAND_REQUEUE, 1, 0));
+    job_event(f, RECORD_CANCELLED, 1);
+    exits(f, 1, EXIT_COMPLETED, -1);
+    assert_null(core_find_job(f->core, 1));
+}
+
 CORE_TEST(test_transitions_are_those_of_a_jobs_life)
 {
     static const struct {
@@ -355,8 +381,8 @@ CORE_TEST(test_transitions_are_those_of_a_jobs_life)
     } life[] = {
         {JOB_HELD, "PD CA "},
         {JOB_QUEUED, "H CF CA RF EX "},
-        {JOB_PLACED, "R CG RQ CD F NF EX "},
-        {JOB_RUNNING, "CG RQ CD F NF EX "},
+        {JOB_PLACED, "R CG RQ CD F NF EX RG "},
+        {JOB_RUNNING, "CG RQ CD F NF EX S RG "},
         {JOB_STOPPING, "CA NF "},
         {JOB_CRASHED, "PD F OOM CA NF TO RT "},
         {JOB_COMPLETED, ""},
@@ -368,6 +394,8 @@ CORE_TEST(test_transitions_are_those_of_a_jobs_life)
         {JOB_TIMEOUT, ""},
         {JOB_RETURNED, ""},
         {JOB_EXPIRED, ""},
+        {JOB_SUSPENDED, "R CG RQ CD F NF EX RG "},
+        {JOB_REQUEUING, "PD CG "},
     };
     struct record exited = {.type = RECORD_EXITED}, placed = {.type = RECORD_PLACED};
 

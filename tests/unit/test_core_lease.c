@@ -107,30 +107,51 @@ EACH_ROW(TEST, test_ends_without_a_word, ends_without_a_word)
     assert_int_equal(job_state_after(JOB_STOPPING, &exited), JOB_CANCELLED);
 }
 
-/* It leaves the SMs to others, and keeps its memory. Its place, its time and its kind outlive a restart. */
+/* It leaves the SMs to others, and keeps its memory. Its place, its time and its kind outlive a restart; a lease and a
+ * job of carma's alike. */
 CORE_TEST(test_suspended)
 {
-    CLEANUP(record_list_release) struct record_list records = {0};
-    struct record record = wants(1, 10 * GIB);
-    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
+    for (int external = 0; external < 2; external++) {
+        CLEANUP(record_list_release) struct record_list records = {0};
+        struct record record = wants(1, 10 * GIB);
 
-    record.submitted.external = true;
-    record.submitted.smact_permille = 900;
+        record.submitted.external = external;
+        record.submitted.smact_permille = 900;
+        uint64_t job = submit_record(f, record);
+        const struct job *held = core_find_job(f->core, job);
+        decide(f);
+        assert_false(commanded(f, COMMAND_SUSPEND, job, 0)); /* no process is there */
+        job_event(f, RECORD_STARTED, job);
+        assert_false(commanded(f, COMMAND_RESUME, job, 0));
+        int64_t free_bytes = gpu_free_bytes(f->core, core_gpu(f->core, held->placements[0].gpu));
+        assert_true(commanded(f, COMMAND_SUSPEND, job, 0));
+        assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, held->placements[0].gpu)), free_bytes);
+        assert_int_equal(learned_activity(held), 0);
+        core_free(restored(f, &records));
+        f->now_ns += SECONDS(5);
+        assert_true(commanded(f, COMMAND_SUSPEND, job, 0));
+        f->now_ns += SECONDS(5);
+        assert_true(commanded(f, COMMAND_RESUME, job, 0));
+        assert_int_equal(learned_activity(held), 900);
+        assert_int_equal(held->suspended_ns, SECONDS(10));
+    }
+}
+
+/* What an administrator has suspended only one resumes, whoever said it first. */
+CORE_TEST(test_who_resumes)
+{
+    static const uint32_t admin = 9;
+    struct record record = wants(1, GIB);
+
+    record.submitted.uid = 1000;
     uint64_t job = submit_record(f, record);
     decide(f);
     job_event(f, RECORD_STARTED, job);
-    lease(f, GPUS, 30 * GIB, SECONDS(8));
-    before = core_dump(f->core);
-    int64_t free_bytes = gpu_free_bytes(f->core, core_gpu(f->core, 0));
-    job_event(f, RECORD_SUSPENDED, job);
-    assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 0)), free_bytes);
-    assert_int_equal(learned_activity(core_find_job(f->core, job)), 0);
-    job_event(f, RECORD_SUSPENDED, job);
-    core_free(restored(f, &records));
-    job_event(f, RECORD_RESUMED, job);
-    assert_int_equal(learned_activity(core_find_job(f->core, job)), 900);
-    after = core_dump(f->core);
-    assert_string_equal(before, after);
+    assert_true(commanded(f, COMMAND_SUSPEND, job, 1000) && commanded(f, COMMAND_RESUME, job, 1000));
+    assert_true(commanded(f, COMMAND_SUSPEND, job, 1000) && commanded(f, COMMAND_SUSPEND, job, admin));
+    assert_true(commanded(f, COMMAND_SUSPEND, job, 1000));
+    assert_false(commanded(f, COMMAND_RESUME, job, 1000));
+    assert_true(commanded(f, COMMAND_RESUME, job, 0));
 }
 
 CORE_TEST(test_what_does_not_apply)

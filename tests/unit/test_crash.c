@@ -146,6 +146,22 @@ CORE_EACH_ROW(test_a_full_gpu_is_evidence_where_it_is_shared, a_full_gpu_is_evid
     assert_int_equal(crash_is_of_full_gpu(f->core, of, &end), row->full);
 }
 
+/* A larger GPU is there, or was exchanged for one like the others. */
+CORE_TEST(test_a_retry_asks_for_no_more_than_a_gpu_has)
+{
+    change(f, oom_retry, OOM_RETRY_INFORMED);
+    for (uint32_t lost = 0; lost < 2; lost++) {
+        uint64_t job = submit(f, 1, 28 * GIB);
+        decide(f);
+        job_event(f, RECORD_STARTED, job);
+        memory_observed(f, job, core_find_job(f->core, job)->placements[0].gpu, 28 * GIB);
+        apply(f, (struct record){.type = lost ? RECORD_GPU_LOST : RECORD_GPU_BACK,
+                                 .gpu = {.gpu = GPUS, .uuid = "GPU-large", .total_bytes = 2 * TOTAL}});
+        assert_requeued(ends(f, job, EXIT_GPU_OOM, 2 * GIB, 38 * GIB), true, 1, lost ? TOTAL : 56 * GIB);
+        job_event(f, RECORD_CANCELLED, job);
+    }
+}
+
 CORE_TEST(test_who_is_not_believed_waits_in_turn_and_not_for_ever)
 {
     const struct record *verdict;

@@ -148,6 +148,37 @@ CORE_TEST(test_use_counts_by_share)
     assert_int_equal(core_apply(f->core, &given, &trouble), -EINVAL);
 }
 
+/* Ada had two GPUs for an hour, Cid one, Bob none: with her in a group, he is behind Cid unless it has a larger share.
+ */
+CORE_TEST(test_a_groups_users_count_together)
+{
+    static const struct {
+        uint32_t share, first; /* of the group; 0: there is none */
+    } rows[] = {{0, BOB}, {1, CID}, {3, BOB}, {0, BOB}};
+    uint64_t jobs[3], bob, cid;
+
+    take_fair_turns(f);
+    for (int k = 0; k < 3; k++)
+        jobs[k] = submit_by(f, k < 2 ? ADA : CID, true);
+    decide(f);
+    f->now_ns += HOUR_NS;
+    for (int k = 0; k < 3; k++)
+        exits(f, jobs[k], EXIT_COMPLETED, -1);
+    bob = submit_by(f, BOB, true);
+    cid = submit_by(f, CID, true);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        for (uint32_t uid = ADA; uid <= BOB; uid++)
+            apply(f, (struct record){.type = RECORD_SHARE_GIVEN,
+                                     .share_given = {uid, 1, {rows[i].share ? 'g' : '\0'}, rows[i].share}});
+        assert_int_equal(order_head(f->core, f->now_ns)->wants->uid, rows[i].first);
+        struct turn turn = core_turn(f->core, rows[i].first == BOB ? cid : bob, f->now_ns);
+        assert_int_equal(turn.place, 2);
+        assert_int_equal(turn.why, TURN_USE);
+        assert_int_equal(turn.group || turn.before_group, rows[i].share > 0);
+        assert_true(turn.before_use * turn.share < turn.use * turn.before_share);
+    }
+}
+
 /* In the order that people are told users take turns, and the ground is the first that differs. */
 CORE_TEST(test_the_place_in_the_order_and_why)
 {
@@ -238,6 +269,8 @@ CORE_TEST(test_who_comes_first_does_not_get_all)
 CORE_TEST(test_nobody_is_passed_for_ever)
 {
     struct record large = wants(1, TOTAL - GIB);
+    struct reason why;
+    char text[REASON_TEXT];
     uint64_t one;
 
     take_fair_turns(f);
@@ -263,6 +296,10 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     decide(f);
     assert_int_equal(f->core->reserved_job, bob);
     assert_int_equal(reserve_wake_ns(f->core, f->now_ns), f->now_ns + HOUR_NS / 2);
+    large.submitted.uid = ADA;
+    one = submit_record(f, large);
+    why = core_gpu_reason(f->core, one, core_kept(f->core).gpus[0], f->now_ns);
+    assert_non_null(strstr(reason_format(&why, f->now_ns, text), "which others have passed"));
     f->now_ns += HOUR_NS / 2;
     decide(f);
     assert_int_equal(f->core->reserved_job, 0);

@@ -11,6 +11,13 @@ CORE_TEST(test_reservations_are_trimmed_to_what_was_seen)
     f->now_ns += SECONDS(60) - 1;
     assert_nothing_decided(f);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
+    job_event(f, RECORD_STARTED, 1);
+    assert_true(commanded(f, COMMAND_SUSPEND, 1, 0)); /* what it then needs is not seen, nor right after it goes on */
+    f->now_ns += SECONDS(60);
+    assert_null(decided(f, RECORD_SHRUNK, 1));
+    assert_true(commanded(f, COMMAND_RESUME, 1, 0));
+    f->now_ns += SECONDS(60) - 1;
+    assert_null(decided(f, RECORD_SHRUNK, 1));
     f->now_ns += 1;
     decide(f);
     assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, 11 * GIB);

@@ -100,7 +100,7 @@ STORE_TEST(test_a_row_is_put_once_and_its_energy_renewed)
     assert_rows("SELECT * FROM history",
                 "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
                 "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, "
-                "\"x\"||9663676416|raised||0|0|thesis|a,bc\n");
+                "\"x\"||9663676416|raised||0|0|0|thesis|a,bc\n");
     assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
                                        "1048576|1250|1|2|3|0|0\n");
     assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
@@ -173,7 +173,7 @@ STORE_TEST(test_sums_are_those_of_the_rows)
             struct store_history row = row_of(job);
             row.uid = next_random(&random) % 4;
             row.state =
-                job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % (JOB_STATE_COUNT - JOB_COMPLETED)));
+                job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % (JOB_LAST_ENDED + 1 - JOB_COMPLETED)));
             row.wait_ns = (INT64_C(1) << next_random(&random) % 22) * NS_PER_SEC - 3 * NS_PER_SEC / 2;
             row.gpu_ns = (int64_t)next_random(&random) * 1000;
             row.memory_mib_ms = (int64_t)(next_random(&random) % 1000000) - 1;
@@ -401,7 +401,7 @@ STORE_TEST(test_questions_end)
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
             "claim_source, -1,"
-            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0, NULL, NULL FROM n, history WHERE job = 1");
+            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM n, history WHERE job = 1");
     asks = ASK(.name = "*no", .most = 9999);
     assert_error(store_read_history(directory, asks, &none, take_job, &answer, &trouble), -ETIMEDOUT, "shorter span");
     closing.closing = &closed;

@@ -87,13 +87,15 @@ static int take_configuration(struct estimate_input *input, const struct job_spe
     return 0;
 }
 
-/* Of the job; of the caller, whose environment a job has. */
-static bool has_expandable_segments(const struct job_spec *said)
+/* Of the caller, whose environment a job has; of the job. */
+static void take_allocator(struct allocator_settings *settings, const struct job_spec *said)
 {
-    const char *older = getenv("PYTORCH_CUDA_ALLOC_CONF"), *newer = getenv("PYTORCH_ALLOC_CONF");
+    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
 
-    return job_estimate_expandable(said) || (older && strstr(older, EXPANDABLE_SEGMENTS)) ||
-           (newer && strstr(newer, EXPANDABLE_SEGMENTS));
+    for (size_t i = 0; i < array_size(names); i++)
+        if (getenv(names[i]))
+            allocator_settings_read(settings, getenv(names[i]));
+    job_allocator_settings(said, settings);
 }
 
 /* How it is trained: the options go before the summary or the capture. Another optimizer's step can stand in a capture;
@@ -105,9 +107,11 @@ static int take_training(struct estimate_input *input, const struct job_spec *sa
     struct capture *capture = input->has_capture ? &input->capture : NULL;
     int rc;
 
-    training->expandable_segments = has_expandable_segments(said);
+    if (capture) /* which has those of its script */
+        training->allocator = capture->program.allocator;
+    take_allocator(&training->allocator, said);
     if (capture)
-        capture->program.expandable_segments = training->expandable_segments;
+        capture->program.allocator = training->allocator;
     if (optimizer && (rc = optimizer_parse(optimizer, &training->optimizer, err)))
         return rc;
     if (precision && (rc = precision_parse(precision, &training->precision, err)))

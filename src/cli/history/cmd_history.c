@@ -88,7 +88,8 @@ static void add_row(struct table *table, const json_t *job, bool projects)
     table_cell(table, STYLE_NONE, "%s", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
     if (projects)
         table_cell(table, STYLE_NONE, "%s", project);
-    table_cell(table, STYLE_NONE, "%s%s", ended, caught ? ", after GPU memory had run out in it" : "");
+    table_cell(table, STYLE_NONE, "%s%s%s", ended, caught ? ", after GPU memory had run out in it" : "",
+               answer_integer(job, "moves", 0) ? ", was moved off its GPUs" : "");
 }
 
 static void print_table(const json_t *jobs, bool more)
@@ -122,7 +123,7 @@ static const char csv_head[] =
     "id,user,uid,name,state,exit_cause,gpus,submitted,first_started,started,ended,wait_s,gpu_s,"
     "memory_gib_h,memory_measured_gib_h,modelled_energy_j,attempts,oom_crashes,handle_crashes,"
     "retries,reserved_bytes,reservation_source,estimate_bytes,estimator,peak_bytes,last_reserved_bytes,last_"
-    "reservation_source,account,tags";
+    "reservation_source,moves,account,tags";
 
 static void put_name(struct strbuf *out, const json_t *job, const char *member)
 {
@@ -193,6 +194,7 @@ static void print_csv(const json_t *jobs)
         put_count(&out, job, "peak_bytes");
         put_count(&out, job, "last_reserved_bytes");
         put_name(&out, job, "last_reservation_source");
+        put_count(&out, job, "moves");
         put_name(&out, job, "account");
         put_name(&out, job, "tags");
         out.text[out.length - 1] = '\0'; /* the last comma */

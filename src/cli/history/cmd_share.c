@@ -1,6 +1,7 @@
 /* carma share: the users' shares of the GPUs, and what they have had of them lately. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/units.h"
@@ -37,9 +38,9 @@ const struct argp share_argp = {
     .doc =
         "List each user's share of the GPUs, and his use of late: the user who has had the least for his share first."
         "\vGPU HOURS are the time that his jobs held GPUs, by the part held; half of it counts a week later. HAD is "
-        "his part of all such use. DUE is his part of the shares of all users who have jobs. GPUS is what his running "
-        "jobs "
-        "hold now. Administrators give shares with 'carma admin share'. docs/fairness.md says how turns follow.",
+        "his part of all such use. DUE is his part of the shares of all who have jobs. GPUS is what his running jobs "
+        "hold now. The users of a group (the setting share_groups) stand below it. Administrators give shares with "
+        "'carma admin share'. docs/fairness.md says how turns follow.",
 };
 
 static const struct table_column columns[] = {
@@ -48,13 +49,14 @@ static const struct table_column columns[] = {
     {"RUNNING", true, 0, 0, false}, {"WAITING", true, 0, 0, false},
 };
 
-static void add_row(struct table *table, const json_t *user)
+/* The users of a group stand below it. */
+static void add_row(struct table *table, const json_t *user, const char *named)
 {
-    CLEANUP(free_ptr) char *name = answer_safe_text(user, "user");
+    CLEANUP(free_ptr) char *name = answer_safe_text(user, named);
     CLEANUP(free_ptr) char *due = answer_permille(user, "due_permille");
     CLEANUP(free_ptr) char *part = answer_permille(user, "use_permille");
 
-    table_cell(table, STYLE_NONE, "%s", name);
+    table_cell(table, STYLE_NONE, "%s%s", answer_text(user, "group") && strcmp(named, "user") == 0 ? "  " : "", name);
     table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(user, "share", 1));
     table_cell(table, STYLE_NONE, "%s", due);
     table_cell(table, STYLE_NONE, "%s", part);
@@ -64,11 +66,24 @@ static void add_row(struct table *table, const json_t *user)
     table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(user, "waiting", 0));
 }
 
+/* Where a row is the first of its group, the group's before it. */
+static void add_group(struct table *table, const json_t *reply, const char *name, const char *before)
+{
+    json_t *group;
+    size_t i;
+
+    json_array_foreach (json_object_get(reply, "groups"), i, group)
+        if (name && strcmp(answer_text(group, "group") ? answer_text(group, "group") : "", name) == 0 &&
+            (!before || strcmp(before, name) != 0))
+            add_row(table, group, "group");
+}
+
 static int draw(struct cli *cli, void *input)
 {
     const struct share_options *wanted = input;
     CLEANUP(json_release) json_t *reply = NULL;
     CLEANUP(strbuf_release) struct strbuf out = {0};
+    const char *group = NULL;
     struct table *table;
     struct error err;
     json_t *user;
@@ -81,8 +96,11 @@ static int draw(struct cli *cli, void *input)
         return CLI_OK;
     }
     table = table_new(columns, array_size(columns));
-    json_array_foreach (json_object_get(reply, "users"), i, user)
-        add_row(table, user);
+    json_array_foreach (json_object_get(reply, "users"), i, user) {
+        add_group(table, reply, answer_text(user, "group"), group);
+        group = answer_text(user, "group");
+        add_row(table, user, "user");
+    }
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);

@@ -21,7 +21,7 @@ void ended_init(struct ended_options *options)
 /* The state's name as the daemon writes it; NULL: jobs do not end so. */
 static const char *ended_state(const char *text)
 {
-    for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++)
+    for (uint32_t state = JOB_COMPLETED; state <= JOB_LAST_ENDED; state++)
         if (strcasecmp(job_state_name(state), text) == 0 || strcasecmp(job_state_letter(state), text) == 0)
             return job_state_name(state);
     return NULL;

@@ -1,4 +1,4 @@
-/* carma cancel, hold, release: the rows of api/job_verbs.def; carma edit (cmd_edit.c) goes this way, too.
+/* carma cancel, hold, suspend, ...: the rows of api/job_verbs.def; carma edit (cmd_edit.c) goes this way, too.
  *
  * How this file works: change_jobs() asks the daemon once for all jobs. On a terminal it first has the daemon say which
  * jobs these would be (ask), where they were not named one by one, and then changes exactly those. */
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
@@ -14,14 +15,44 @@
 #include "cli/job/change.h"
 #include "cli/show/answer.h"
 
-#define VERB(name, record, order, listed, help, why)                                                                   \
+struct verb_request {
+    struct cli_jobs jobs; /* first: cli_parse_jobs takes the request for it */
+    int (*read)(const char *text, uint32_t *argument, struct error *err); /* of its last argument; NULL: it has none */
+    const char *argument;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct verb_request *request = state->input;
+    uint32_t argument;
+    struct error err;
+
+    if (!request->read)
+        return cli_parse_jobs(key, arg, state);
+    if (key == ARGP_KEY_NO_ARGS || (key == ARGP_KEY_END && !request->jobs.list.count && request->argument &&
+                                    !selectors_any(&request->jobs.selectors)))
+        return cli_bad_usage(state, "which job, and which signal? write for example '7 USR1'");
+    if (key != ARGP_KEY_ARG || state->next != state->argc)
+        return cli_parse_jobs(key, arg, state);
+    request->argument = arg;
+    return request->read(arg, &argument, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+}
+
+#define ARGP(name, arguments, help)                                                                                    \
     const struct argp name##_argp = {                                                                                  \
-        .options = cli_verb_options,                                                                                   \
-        .parser = cli_parse_jobs,                                                                                      \
-        .args_doc = "[IDS...]",                                                                                        \
-        .doc = help "\v" CLI_IDS_HELP,                                                                                 \
-    };
+        .options = cli_verb_options, .parser = parse, .args_doc = arguments, .doc = help "\v" CLI_IDS_HELP};
+#define VERB(name, record, order, listed, help, why)   ARGP(name, "[IDS...]", help)
+#define TELLS(name, command, takes, listed, help, why) ARGP(name, "[IDS...]" ARGUMENT_##takes, help)
 #include "api/job_verbs.def"
+
+static const struct {
+    const char *name;
+    int (*read)(const char *text, uint32_t *argument, struct error *err);
+} readers[] = {
+#define VERB(name, record, order, listed, help, why)
+#define TELLS(name, command, takes, listed, help, why) {#name, READ_##takes},
+#include "api/job_verbs.def"
+};
 
 /* One request, of the ids named so, or of all that the selectors have. */
 static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, const char *ids, const json_t *body,
@@ -140,8 +171,18 @@ int change_jobs(struct cli *cli, const char *verb, struct cli_jobs *jobs, const 
 
 int cli_change(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
+    CLEANUP(json_release) json_t *body = NULL;
+    struct verb_request request = {0};
     int status;
 
-    return cli_parse(cli, argc, argv, &jobs, &status) ? change_jobs(cli, argv[0], &jobs, NULL) : status;
+    for (size_t i = 0; i < array_size(readers); i++)
+        if (strcmp(readers[i].name, argv[0]) == 0)
+            request.read = readers[i].read;
+    if (cli_parse(cli, argc, argv, &request, &status)) {
+        if (request.argument)
+            body = json_pack("{s:s}", "signal", request.argument);
+        status = change_jobs(cli, argv[0], &request.jobs, body);
+    }
+    cli_jobs_release(&request.jobs);
+    return status;
 }

@@ -12,8 +12,9 @@
 #include "cli/session.h"
 #include "cli/show/answer.h"
 
-static const char states[] = "QUEUED, HELD, PLACED, RUNNING, STOPPING, CRASHED, COMPLETED, FAILED, GPU_OOM, CANCELLED, "
-                             "LOST, REFUSED, TIMEOUT, RETURNED or EXPIRED";
+static const char states[] =
+    "QUEUED, HELD, PLACED, RUNNING, SUSPENDED, STOPPING, REQUEUING, CRASHED, COMPLETED, FAILED, "
+    "GPU_OOM, CANCELLED, LOST, REFUSED, TIMEOUT, RETURNED or EXPIRED";
 
 static bool is_state(const char *text)
 {

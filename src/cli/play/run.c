@@ -218,7 +218,7 @@ static int follow(struct play *play, struct error *err)
             continue;
         item->listed = true;
         item->crashes = answer_integer(job, "crashes", 0);
-        item->running = strcmp(state, "RUNNING") == 0 || strcmp(state, "PLACED") == 0 || strcmp(state, "STOPPING") == 0;
+        item->running = strcmp(state, "PLACED") == 0 || answer_job_runs(job);
     }
     for (size_t i = 0; i < play->submitted && !rc; i++) {
         if (!play->items[i].listed && !play->items[i].ended)

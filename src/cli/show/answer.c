@@ -145,10 +145,11 @@ enum term_style answer_state_style(const json_t *job)
         const char *state;
         enum term_style style;
     } styles[] = {
-        {"RUNNING", STYLE_GREEN}, {"PLACED", STYLE_GREEN}, {"STOPPING", STYLE_YELLOW}, {"CRASHED", STYLE_YELLOW},
-        {"QUEUED", STYLE_NONE},   {"HELD", STYLE_DIM},     {"COMPLETED", STYLE_DIM},   {"CANCELLED", STYLE_DIM},
-        {"FAILED", STYLE_RED},    {"GPU_OOM", STYLE_RED},  {"LOST", STYLE_RED},        {"REFUSED", STYLE_RED},
-        {"TIMEOUT", STYLE_RED},   {"RETURNED", STYLE_RED}, {"EXPIRED", STYLE_RED},
+        {"RUNNING", STYLE_GREEN},    {"PLACED", STYLE_GREEN}, {"STOPPING", STYLE_YELLOW}, {"CRASHED", STYLE_YELLOW},
+        {"QUEUED", STYLE_NONE},      {"HELD", STYLE_DIM},     {"COMPLETED", STYLE_DIM},   {"CANCELLED", STYLE_DIM},
+        {"FAILED", STYLE_RED},       {"GPU_OOM", STYLE_RED},  {"LOST", STYLE_RED},        {"REFUSED", STYLE_RED},
+        {"TIMEOUT", STYLE_RED},      {"RETURNED", STYLE_RED}, {"EXPIRED", STYLE_RED},     {"SUSPENDED", STYLE_YELLOW},
+        {"REQUEUING", STYLE_YELLOW},
     };
 
     for (size_t i = 0; i < array_size(styles); i++) {
@@ -268,6 +269,12 @@ static char *why_it_waits(const json_t *job)
     return first && answer_text(job, "message") ? answer_safe_text(job, "message") : xstrdup("");
 }
 
+bool answer_job_runs(const json_t *job)
+{
+    return state_is(job, "RUNNING") || state_is(job, "SUSPENDED") || state_is(job, "STOPPING") ||
+           state_is(job, "REQUEUING");
+}
+
 char *answer_job_where(const json_t *job)
 {
     const json_t *reason = json_object_get(job, "reason");
@@ -275,7 +282,7 @@ char *answer_job_where(const json_t *job)
 
     if (answer_job_ended(job))
         return ending(job);
-    if (state_is(job, "PLACED") || state_is(job, "RUNNING") || state_is(job, "STOPPING")) {
+    if (state_is(job, "PLACED") || answer_job_runs(job)) {
         CLEANUP(free_ptr) char *gpus = placements(job);
         CLEANUP(free_ptr) char *waits = why_it_waits(job);
         return xasprintf("%s%s%s%s%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "",
@@ -295,8 +302,7 @@ char *answer_job_time(const json_t *job, int64_t now_ns)
         from = started > 0 ? started : ended;
         to = ended;
     } else {
-        bool runs = state_is(job, "RUNNING") || state_is(job, "STOPPING");
-        from = runs && started > 0 ? started : submitted;
+        from = answer_job_runs(job) && started > 0 ? started : submitted;
     }
     return xstrdup(format_duration(to - from, text));
 }

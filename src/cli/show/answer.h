@@ -29,6 +29,7 @@ char *answer_energy(int64_t mj, char text[ANSWER_ENERGY]); /* "812 J", "1.25 MJ"
 
 char *answer_job_id(const json_t *job); /* "7"; of an array "7_3", of several that are folded "7_[3-99%8]" */
 bool answer_job_ended(const json_t *job);
+bool answer_job_runs(const json_t *job); /* its processes are there */
 enum term_style answer_state_style(const json_t *job);
 char *answer_job_progress(const json_t *job); /* "37 of 100 steps, 2.5 a second"; NULL: not known */
 char *answer_run_times(

@@ -93,7 +93,7 @@ static void put_nodes(struct top_line *line, const struct top_screen *screen, co
 
 static void put_jobs_line(const struct top_model *model, struct top_screen *screen)
 {
-    static const char *const running[] = {"PLACED", "RUNNING", "STOPPING", NULL};
+    static const char *const running[] = {"PLACED", "RUNNING", "SUSPENDED", "STOPPING", "REQUEUING", NULL};
     static const char *const waiting[] = {"QUEUED", "CRASHED", NULL};
     static const char *const held[] = {"HELD", NULL};
     const json_t *status = model->picture.status;

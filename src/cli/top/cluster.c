@@ -32,7 +32,7 @@ static bool is_one_of(const char *state, const char *const *states)
 
 static void add_job(struct top_picture *picture, json_t *job, const char *node, json_int_t first_id, int64_t ahead_ns)
 {
-    static const char *const running[] = {"PLACED", "RUNNING", "STOPPING", NULL};
+    static const char *const running[] = {"PLACED", "RUNNING", "SUSPENDED", "STOPPING", "REQUEUING", NULL};
     int64_t slurm = answer_integer(job, "slurm_job", 0), id = answer_integer(job, "id", 0);
     bool runs = is_one_of(answer_text(job, "state"), running);
 

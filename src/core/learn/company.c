@@ -142,10 +142,10 @@ static bool can_tell(const struct gpu *gpu)
     return gpu->part_permille == 1000 && gpu_is_of_residents(gpu);
 }
 
-/* With a limit of its threads a job is another. */
+/* With a limit of its threads a job is another, and while it stands still no company. */
 static bool is_limited(const struct job *job)
 {
-    return job->threads_percent > 0;
+    return job->threads_percent > 0 || job->state == JOB_SUSPENDED;
 }
 
 /* The only other job on the job's GPUs, or NULL where it is alone. False: there are more, or its readings tell

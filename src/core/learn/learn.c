@@ -96,7 +96,7 @@ int32_t learned_activity(const struct job *job)
 {
     const struct profile *profile = job->profile;
 
-    if (job->suspended)
+    if (job->state == JOB_SUSPENDED)
         return 0;
     if (profile && profile->variance < PRIOR_VARIANCE)
         return profile->activity_permille;

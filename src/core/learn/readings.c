@@ -37,7 +37,7 @@ static bool can_tell(const struct core *core, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        if (job->suspended || !job->profile || job->user != gpu->residents[0]->user ||
+        if (job->state == JOB_SUSPENDED || !job->profile || job->user != gpu->residents[0]->user ||
             (job->placement_count > 1 && !alone_everywhere(core, job)))
             return false;
         for (uint32_t k = 0; k < i; k++)

@@ -229,19 +229,30 @@ int64_t need_estimated(const struct core *core, const struct job *job)
 
 #define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
+/* No guess asks for more than a GPU has that is there: a lost one may have been exchanged for a smaller one. */
+static int64_t most_there(const struct core *core, const struct job *job)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (!core->gpus[i]->lost && core->gpus[i]->total_bytes > most)
+            most = core->gpus[i]->total_bytes;
+    return within_limits(core, job, most ? most : core->largest_gpu_bytes);
+}
+
 /* At least twice the last one, and for the last try all that there is. Less where that is more than is free anywhere,
  * and the rest is still clearly more than the last one and what the job is known to need. */
 static int64_t doubled(const struct core *core, const struct job *job, int64_t free_bytes)
 {
-    int64_t last = job->reserved_bytes;
+    int64_t last = job->reserved_bytes, most = most_there(core, job);
 
     if (last < 0)
         return -1;
     if (job->crashes >= core->config.max_retries)
-        return user_most_bytes(core, job->wants);
+        return most;
     if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
         return free_bytes;
-    return 2 * last;
+    return 2 * last < most ? 2 * last : most;
 }
 
 /* The reservation for the next attempt: a crash proves that the last one was too small. */

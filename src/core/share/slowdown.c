@@ -67,6 +67,7 @@ struct slowdown_takers {
     uint64_t version, residents; /* core.activity_version and gpu.residents_version then */
     uint32_t count, clients;
     uint64_t bands;            /* of jobs with turns of their own; 0: not asked for yet (slowdown_bands) */
+    uint64_t all_bands;        /* of jobs of any user: the same */
     struct slowdown together;  /* as predicted */
     struct slowdown corrected; /* by measurements */
     struct taker list[TAKERS_MOST];
@@ -310,7 +311,7 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
                             .threads_percent = job->threads_percent});
     }
     takers->together = together(takers);
-    takers->bands = 0;
+    takers->bands = takers->all_bands = 0;
     takers->corrected = takers->together;
     if (!moved)
         correct(core, gpu, NULL, SHARE_ANY, &takers->corrected);
@@ -470,7 +471,8 @@ struct way {
     uint32_t jobs;       /* the taker's, without it, and what slows each: */
     struct rates_client alone[TAKERS_MOST];
     int64_t by_part[TAKERS_MOST];
-    int64_t others; /* the worst slowdown of all other takers' jobs, by themselves */
+    int64_t others;          /* the worst slowdown of all other takers' jobs, by themselves */
+    int64_t others_progress; /* the sum of their rates then, in ppm */
     uint32_t threads_percent;
     int64_t most;           /* the worst slowdown that is admitted */
     int64_t least_progress; /* what has to be done at least */
@@ -489,6 +491,7 @@ static void begin_way(const struct core *core, struct way *way, uint64_t server)
     way->before = no_turns;
     way->jobs = 0;
     way->others = 1000;
+    way->others_progress = 0;
     way->threads_percent = threads_of(core, takers, server);
     for (uint32_t i = 0; i < takers->count; i++) {
         bool its = server && takers->list[i].server == server;
@@ -496,8 +499,10 @@ static void begin_way(const struct core *core, struct way *way, uint64_t server)
         if (its) {
             way->idle_ppm = takers->list[i].idle_ppm;
             way->number = i;
-        } else if (takers->list[i].worst > way->others) {
-            way->others = takers->list[i].worst;
+        } else {
+            way->others_progress += takers->list[i].progress;
+            if (takers->list[i].worst > way->others)
+                way->others = takers->list[i].worst;
         }
         if (way->number == takers->count)
             take_turns(&way->before, takers->list[i].idle_ppm);
@@ -526,8 +531,9 @@ static int64_t rate_of_way(const struct way *way, int64_t idle_ppm)
     return rate_of(&turns);
 }
 
-/* What admits a job. */
-enum { OTHERS_BEAR_IT = 1, IT_BEARS_OTHERS = 2, IT_PAYS = 4, ADMITTED = 7 };
+/* What admits a job; and that a busier one is never admitted, since other takers already do not bear the turns: their
+ * rate only falls with what the taker wants. */
+enum { OTHERS_BEAR_IT = 1, IT_BEARS_OTHERS = 2, IT_PAYS = 4, ADMITTED = 7, NONE_BUSIER = 8 };
 
 /* For one with the activity of a band's end. */
 static unsigned asked_at(struct way *way, int end)
@@ -536,7 +542,7 @@ static unsigned asked_at(struct way *way, int end)
     struct client comer = client_of(way->gpu->part_permille,
                                     &(struct comer){.activity = activity, .threads_percent = way->threads_percent});
     int64_t idle_ppm = way->idle_ppm * rates_left_by(comer.alone) / PPM, rate = rate_of_way(way, idle_ppm),
-            others = way->others, its = 1000, its_progress = 0, progress = 0;
+            others = way->others, its = 1000, progress = way->others_progress;
     int32_t rates[TAKERS_MOST];
 
     way->alone[way->jobs] = comer.alone;
@@ -544,19 +550,22 @@ static unsigned asked_at(struct way *way, int end)
     rates_of_few(way->jobs + 1, way->alone, idle_ppm, rates);
     for (uint32_t k = 0; k <= way->jobs; k++) {
         int64_t slowed = way->by_part[k] * PPM / rates[k];
-        its_progress += (int64_t)rates[k] * 1000 / way->by_part[k];
+        progress += (int64_t)rates[k] * 1000 / way->by_part[k];
         if (k == way->jobs)
             its = slowed;
         else if (slowed > others)
             others = slowed;
     }
-    for (uint32_t i = 0; i < way->takers->count; i++)
-        if (i != way->number)
-            progress += way->takers->list[i].progress * rate / PPM;
-    progress += its_progress * rate / PPM;
+    progress = progress * rate / PPM;
     return (slowed_by_turns(others, rate) <= way->most ? OTHERS_BEAR_IT : 0) |
            (slowed_by_turns(its, rate) <= way->most ? IT_BEARS_OTHERS : 0) |
-           (progress + progress / way->slack >= way->least_progress ? IT_PAYS : 0);
+           (progress + progress / way->slack >= way->least_progress ? IT_PAYS : 0) |
+           (slowed_by_turns(way->others, rate) > way->most ? NONE_BUSIER : 0);
+}
+
+static bool admits(unsigned asked)
+{
+    return (asked & ADMITTED) == ADMITTED;
 }
 
 /* The bands between two ends, for which the answers are known. A busier job slows the others more, and its own slowdown
@@ -567,11 +576,13 @@ static uint64_t between(struct way *way, int first, int end, unsigned at_first, 
     int middle = (first + end) / 2;
     unsigned at_middle;
 
-    if (end - first == 1)
-        return (at_first | at_end) == ADMITTED ? UINT64_C(1) << first : 0;
-    if (near && (at_first | at_end) != ADMITTED)
+    if (at_first & NONE_BUSIER)
         return 0;
-    if (near && (at_first & at_end) == ADMITTED)
+    if (end - first == 1)
+        return admits(at_first | at_end) ? UINT64_C(1) << first : 0;
+    if (near && !admits(at_first | at_end))
+        return 0;
+    if (near && admits(at_first & at_end))
         return UINT64_MAX >> (SLOWDOWN_BANDS - (end - first)) << first;
     at_middle = asked_at(way, middle);
     return between(way, first, middle, at_first, at_middle) | between(way, middle, end, at_middle, at_end);
@@ -580,13 +591,17 @@ static uint64_t between(struct way *way, int first, int end, unsigned at_first, 
 static uint64_t bands_of(const struct core *core, const struct gpu *gpu, uint64_t server)
 {
     struct way way;
+    unsigned at_first;
 
     if (gpu->takers->clients == TAKERS_MOST)
         return UINT64_MAX;
     way.takers = gpu->takers;
     way.gpu = gpu;
     begin_way(core, &way, server);
-    return 1 | between(&way, 0, SLOWDOWN_BANDS, asked_at(&way, 0), asked_at(&way, SLOWDOWN_BANDS));
+    at_first = asked_at(&way, 0);
+    if (at_first & NONE_BUSIER)
+        return 1;
+    return 1 | between(&way, 0, SLOWDOWN_BANDS, at_first, asked_at(&way, SLOWDOWN_BANDS));
 }
 
 uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu, const struct user *user)
@@ -595,6 +610,8 @@ uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu, const st
     uint64_t bands;
 
     takers_of(core, gpu, NULL);
+    if (!user && takers->all_bands)
+        return takers->all_bands;
     if (!takers->bands)
         takers->bands = bands_of(core, gpu, 0);
     bands = takers->bands;
@@ -606,6 +623,8 @@ uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu, const st
             taker->bands = bands_of(core, gpu, taker->server);
         bands |= taker->bands;
     }
+    if (!user)
+        takers->all_bands = bands;
     return bands;
 }
 

@@ -65,7 +65,9 @@ struct line {
     uint64_t searched; /* core.openings when all its jobs had been looked at: those that are not unexamined */
     uint64_t eligible; /* of the first: of all their jobs, those that were ranked, and the use of these: order.c */
     int64_t ranked;
-    int64_t use;       /* the user's, while lines are sorted */
+    int64_t use; /* the user's, while lines are sorted: at use_ns, after so many changes (user.use_changes) */
+    int64_t use_ns;
+    uint64_t use_changes;
     bool listed;       /* among those that order.c keeps sorted */
     struct line *next; /* of core.lines */
 };

@@ -4,8 +4,6 @@
  * turn. backfill_reaches says of one job whether a pass comes to it, for its reason. */
 #include "core/waiting/backfill.h"
 
-#include <stdlib.h>
-
 #include "core/apply.h"
 #include "core/place.h"
 #include "core/qualify.h"
@@ -85,26 +83,31 @@ static struct space space_of(const struct core *core, const struct gpu *gpu, con
 
 /* What a job of several GPUs may find on each of them: at least that many GPUs have as much. `spaces` are the largest
  * first. */
-static void find_most(struct alikes_of_width *width, const struct space *spaces, uint32_t count)
+static void find_most(struct alikes_of_width *width, const struct gpu_space *spaces, uint32_t count)
 {
     uint64_t seen[RECORD_MAX_GPUS] = {0}; /* the bands of more than k GPUs, so far */
     uint32_t last = width->gpus - 1;
 
     width->most = room_none;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t before = seen[last];
+    for (uint32_t i = 0; i < count && spaces[i].space.units > 0; i++) {
+        uint64_t before = seen[last], bands = spaces[i].space.bands;
         for (uint32_t k = last; k > 0; k--)
-            seen[k] |= seen[k - 1] & spaces[i].bands;
-        seen[0] |= spaces[i].bands;
-        room_widen(&width->most, (struct space){spaces[i].units, seen[last] & ~before});
+            seen[k] |= seen[k - 1] & bands;
+        seen[0] |= bands;
+        room_widen(&width->most, (struct space){spaces[i].space.units, seen[last] & ~before});
     }
 }
 
-static int compare_spaces(const void *left, const void *right)
+/* They stand as they were sorted last, and few have changed since: by insertion. */
+static void sort_spaces(struct gpu_space *spaces, uint32_t count)
 {
-    const struct space *a = left, *b = right;
-
-    return b->units - a->units;
+    for (uint32_t i = 1; i < count; i++) {
+        struct gpu_space moved = spaces[i];
+        uint32_t at = i;
+        for (; at > 0 && moved.space.units > spaces[at - 1].space.units; at--)
+            spaces[at] = spaces[at - 1];
+        spaces[at] = moved;
+    }
 }
 
 /* Costs a look at every GPU: only where jobs of several GPUs come to be looked at. */
@@ -112,22 +115,20 @@ static void find_all_most(struct pass *pass)
 {
     struct core *core = pass->core;
     int16_t least = ROOM_NEED_NONE;
-    uint32_t count = 0;
 
     for (const struct line *line = core->lines; line; line = line->next) {
         int16_t units = alike_least_units(core, line, true);
         least = units < least ? units : least;
     }
     array_reserve(core->spaces, core->space_capacity, core->gpu_count);
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        core->spaces[count] = space_of(core, core->gpus[i], NULL, least, pass->now_ns);
-        count += core->spaces[count].units > 0;
-    }
-    if (count)
-        qsort(core->spaces, count, sizeof *core->spaces, compare_spaces);
+    for (; core->space_count < core->gpu_count; core->space_count++)
+        core->spaces[core->space_count].gpu = core->space_count;
+    for (uint32_t i = 0; i < core->space_count; i++)
+        core->spaces[i].space = space_of(core, core->gpus[core->spaces[i].gpu], NULL, least, pass->now_ns);
+    sort_spaces(core->spaces, core->space_count);
     for (uint32_t i = 0; i < core->width_count; i++)
         if (core->widths[i].gpus > 1)
-            find_most(&core->widths[i], core->spaces, count);
+            find_most(&core->widths[i], core->spaces, core->space_count);
     pass->knows_most = true;
 }
 

@@ -152,10 +152,24 @@ static struct order_turn first_turn(const struct line *line)
     return first;
 }
 
+int64_t order_first_use(const struct line *line)
+{
+    return line->user->group ? line->user->group->use : line->use;
+}
+
+static void know_groups(const struct core *core, int64_t now_ns)
+{
+    for (struct user_group *group = core->groups; group; group = group->next)
+        group->use = 0;
+    for (const struct user *user = core->groups ? core->users : NULL; user; user = user->hh.next)
+        if (user->group)
+            user->group->use += use_expected(user, now_ns);
+}
+
 /* Of two lines, is the first served first? */
 static bool goes_before(const struct core *core, const struct line *a, const struct line *b)
 {
-    int by_use;
+    int by_use, by_group;
 
     if (a == core->apart || b == core->apart)
         return a == core->apart;
@@ -163,6 +177,10 @@ static bool goes_before(const struct core *core, const struct line *a, const str
         return a->behind < b->behind;
     if (!a->user->running != !b->user->running)
         return !a->user->running;
+    by_group =
+        use_compare(order_first_use(a), user_first_share(a->user), order_first_use(b), user_first_share(b->user));
+    if (by_group)
+        return by_group < 0;
     by_use = use_compare(a->use, a->user->share, b->use, b->user->share);
     return by_use ? by_use < 0 : turn_is_before(first_turn(a), first_turn(b));
 }
@@ -205,6 +223,18 @@ static void sort_lines(const struct core *core, struct order_known *known)
     }
 }
 
+/* Most stay as they are at a moment, in which one job after the other is placed. */
+static void know_use(struct line *line, int64_t now_ns)
+{
+    const struct user *user = line->user;
+
+    if (!user || (line->use_ns == now_ns && line->use_changes == user->use_changes))
+        return;
+    line->use = use_expected(user, now_ns);
+    line->use_ns = now_ns;
+    line->use_changes = user->use_changes;
+}
+
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count)
 {
     struct order_known *known = known_at(core, now_ns);
@@ -212,7 +242,8 @@ struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *cou
     if (!known->lines_known) {
         list_lines(core, known);
         for (uint32_t i = 0; i < known->count; i++)
-            known->lines[i]->use = known->lines[i]->user ? use_expected(known->lines[i]->user, now_ns) : 0;
+            know_use(known->lines[i], now_ns);
+        know_groups(core, now_ns);
         sort_lines(core, known);
         known->lines_known = true;
     }
@@ -265,7 +296,9 @@ static int64_t will_hold(const struct core *core, const struct job *job)
 static int compare_ranks(const void *left, const void *right)
 {
     const struct order_rank *a = left, *b = right;
-    int by_use = use_compare(a->use, a->job->user->share, b->use, b->job->user->share);
+    int by_use = use_compare(a->use, a->job->user->share, b->use, b->job->user->share),
+        by_group =
+            use_compare(a->first_use, user_first_share(a->job->user), b->first_use, user_first_share(b->job->user));
 
     if (turn_is_apart(a->job->turn) != turn_is_apart(b->job->turn))
         return turn_is_apart(a->job->turn) ? -1 : 1;
@@ -273,6 +306,8 @@ static int compare_ranks(const void *left, const void *right)
         return a->job->turn.behind < b->job->turn.behind ? -1 : 1;
     if (a->runs != b->runs)
         return a->runs ? 1 : -1;
+    if (by_group)
+        return by_group;
     if (by_use)
         return by_use;
     return turn_is_before(a->job->turn, b->job->turn) ? -1 : 1;
@@ -282,14 +317,19 @@ static void add_rank(const struct core *core, struct order_known *known, struct 
 {
     struct line *line = job->alike->line, *sums = line->first;
     const struct user *user = line->user;
+    struct user_group *group = user ? user->group : NULL;
+    int64_t own = line->use + sums->ranked, adds = user ? use_of_start(will_hold(core, job)) : 0;
 
     array_reserve(known->ranks, known->rank_capacity, known->rank_count + 1);
     known->ranks[known->rank_count++] = (struct order_rank){.job = job,
                                                             .own_place = sums->eligible + 1,
                                                             .runs = user && (user->running || sums->eligible),
-                                                            .use = line->use + sums->ranked};
+                                                            .use = own,
+                                                            .first_use = group ? group->use + group->ranked : own};
     sums->eligible++;
-    sums->ranked += user ? use_of_start(will_hold(core, job)) : 0;
+    sums->ranked += adds;
+    if (group)
+        group->ranked += adds;
 }
 
 static void rank_all(const struct core *core, struct order_known *known, int64_t now_ns)
@@ -300,6 +340,8 @@ static void rank_all(const struct core *core, struct order_known *known, int64_t
     for (uint32_t i = 0; i < count; i++) {
         lines[i]->first->eligible = 0;
         lines[i]->first->ranked = 0;
+        if (lines[i]->user && lines[i]->user->group)
+            lines[i]->user->group->ranked = 0;
     }
     known->rank_count = known->first_of_another = 0;
     for (struct job *job = core->waiting.head; job; job = job->next) {

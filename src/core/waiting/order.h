@@ -21,9 +21,13 @@ void order_enter(struct core *core, struct job *job);
 void order_moves(struct core *core, struct job *job);
 
 /* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
- * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately for his share
- * (use.h), then who came first. Valid until the next record is applied, and for one moment. */
+ * under fair turns, its users: who has nothing running, then whose group, or who, has had the least of the GPUs lately
+ * for its share (use.h), then who has so within the group, then who came first. Valid until the next record is applied,
+ * and for one moment. */
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count);
+
+/* Of a user's line: the use that is compared first, that of his group, or his own. Valid as order_lines is. */
+int64_t order_first_use(const struct line *line);
 
 /* The first of the line's jobs behind the turn that is eligible, of those that wait at least since then
  * (job_waits_since_ns), or NULL. */
@@ -39,6 +43,7 @@ struct order_rank {
     uint64_t own_place; /* the same, among its line's */
     bool runs;          /* its user has something running by then */
     int64_t use;        /* his, by then; 0: all users are in one line */
+    int64_t first_use;  /* of his group, or his */
 };
 
 /* The waiting job's; NULL: it does not wait, or is not eligible. Valid until the next record is applied, and for one

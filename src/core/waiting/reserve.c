@@ -96,8 +96,10 @@ static struct job *first_starved(const struct core *core, int64_t now_ns, struct
 
     for (uint32_t i = 0; i < count; i++) {
         struct job *job = order_first(core, lines[i], order_start, reserve_starved_ns(core, now_ns));
+        if (!job)
+            continue;
         *reserved = (struct record_reserved){0};
-        if (job && job->id != core->reserved_job &&
+        if (job->id != core->reserved_job &&
             !(was_kept_lately(core, job->user, now_ns) && others_wait(core, job, now_ns)) &&
             choose_reserved(core, job, now_ns, reserved))
             return job;

@@ -35,6 +35,11 @@ struct space {
     uint64_t bands;
 };
 
+struct gpu_space {
+    struct space space;
+    uint32_t gpu;
+};
+
 /* To at least the space, or at most the other room, in each band. */
 void room_widen(struct room *room, struct space by);
 void room_narrow(struct room *room, const struct room *to);

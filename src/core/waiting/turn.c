@@ -23,6 +23,7 @@ static uint32_t why_before(const struct order_rank *rank, const struct order_ran
 {
     const struct job *job = rank->job, *first = before->job;
     const struct line *line = job->alike->line, *others = first->alike->line;
+    int by_use;
 
     if (job == first)
         return TURN_NOBODY;
@@ -36,7 +37,11 @@ static uint32_t why_before(const struct order_rank *rank, const struct order_ran
         return TURN_EARLIER;
     if (!others->user->running && line->user->running)
         return TURN_RUNNING;
-    if (use_compare(others->use, first->user->share, line->use, job->user->share) < 0)
+    by_use = use_compare(order_first_use(others), user_first_share(first->user), order_first_use(line),
+                         user_first_share(job->user));
+    if (by_use == 0)
+        by_use = use_compare(others->use, first->user->share, line->use, job->user->share);
+    if (by_use < 0)
         return TURN_USE;
     return rank->own_place > 1 ? TURN_TURNS : TURN_EARLIER;
 }
@@ -59,12 +64,16 @@ struct turn core_turn(const struct core *core, uint64_t id, int64_t now_ns)
         turn.own_place = rank->own_place;
         turn.own_of = job->alike->line->first->eligible;
     }
-    turn.use = job->alike->line->use;
-    turn.before_use = before->job->alike->line->use;
     turn.priority = job->wants->priority;
     turn.before_priority = before->job->wants->priority;
-    turn.share = job->user->share;
-    turn.before_share = before->job->user->share;
+    if (job->user->group != before->job->user->group && job->alike->line->user && before->job->alike->line->user) {
+        turn.group = job->user->group;
+        turn.before_group = before->job->user->group;
+    }
+    turn.use = turn.group ? turn.group->use : job->alike->line->use;
+    turn.before_use = turn.before_group ? turn.before_group->use : before->job->alike->line->use;
+    turn.share = turn.group ? turn.group->share : job->user->share;
+    turn.before_share = turn.before_group ? turn.before_group->share : before->job->user->share;
     return turn;
 }
 

@@ -30,7 +30,8 @@ struct turn {
     uint32_t why;               /* enum turn_why */
     const struct job *before;   /* borrowed: the first in the order; of another user, where one is. NULL: nobody */
     uint32_t running;
-    int64_t use, before_use; /* as it counts: thousandths of a GPU times seconds (use_expected) */
+    const struct user_group *group, *before_group; /* whose use is compared; NULL: the user's own */
+    int64_t use, before_use;                       /* as it counts: thousandths of a GPU times seconds (use_expected) */
     uint32_t share, before_share;
     int32_t priority, before_priority;
 };

@@ -292,7 +292,7 @@ void groups_numbers(json_t *json, int64_t jobs, const struct history_sums *sums)
     json_t *states = json_object();
     int64_t ended = 0;
 
-    for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++) {
+    for (uint32_t state = JOB_COMPLETED; state <= JOB_LAST_ENDED; state++) {
         json_object_set_new(states, job_state_name(state), json_integer(sums->ended[state]));
         history_add(&ended, sums->ended[state]);
     }

@@ -116,6 +116,7 @@ struct store_history history_row_of(const struct job_view *view)
         .model = view->common->estimate.model ? view->common->estimate.model : "",
         .estimated_permille = view->common->estimate.uncorrected_permille,
         .activity_permille = view->activity_permille,
+        .moves = view->moves,
         .account = view->common->spec->account,
         .tags = view->common->spec->tags,
     };

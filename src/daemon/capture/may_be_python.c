@@ -48,6 +48,26 @@ static bool has_any(const char *text)
     return false;
 }
 
+static bool sets_anew(const char *text)
+{
+    static const char name[] = "PYTHONPATH", set[] = "PYTHONPATH=";
+
+    for (const char *at = strstr(text, set); at; at = strstr(at + 1, set)) {
+        const char *value = at + sizeof set - 1;
+        if ((at == text || !is_in_name(at[-1])) && !memmem(value, strcspn(value, " \t\n;&|"), name, sizeof name - 1))
+            return true;
+    }
+    return false;
+}
+
+bool sets_python_path_anew(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->command.count; i++)
+        if (sets_anew(spec->command.items[i]))
+            return true;
+    return spec->script && sets_anew(spec->script);
+}
+
 bool may_be_python(const struct job_spec *spec)
 {
     if (spec->python || (spec->script && has_any(spec->script)))

@@ -10,4 +10,8 @@ struct job_spec;
  * `uv`, `train.sh`. It may be wrong either way: its real program shows when it is tried. */
 bool may_be_python(const struct job_spec *spec);
 
+/* Whether the command or its script gives PYTHONPATH a value without what it was: `PYTHONPATH=. python train.py`. Such
+ * a Python does not find what would record it. */
+bool sets_python_path_anew(const struct job_spec *spec);
+
 #endif

@@ -10,6 +10,7 @@
 #include "daemon/capture/ask.h"
 #include "daemon/capture/cache.h"
 #include "daemon/capture/digests.h"
+#include "daemon/capture/may_be_python.h"
 #include "daemon/capture/result.h"
 #include "daemon/log.h"
 #include "daemon/low_child.h"
@@ -28,6 +29,7 @@ struct recording {
     bool fresh, dropped;
     bool reused;             /* `cached` still holds */
     bool failed;             /* it did not run to its end */
+    bool path_anew;          /* its command sets PYTHONPATH */
     struct low_child *child; /* NULL: none runs */
     uv_work_t work;
     json_t *words; /* owned: digests of the command's words; with digests once they were looked at */
@@ -94,6 +96,8 @@ static void take_new(struct recording *recording)
     /* A command that failed may have said more than its exit status does. */
     if (!recording->failed || recording->length > 0)
         recording->rc = capture_answer_read(recording->output, recording->length, &answer, &recording->err);
+    if (recording->rc && recording->length == 0 && recording->path_anew)
+        error_set(&recording->err, ENODATA, "its command sets PYTHONPATH anew, by which Python finds what records it");
     keep(recording, &answer);
     capture_answer_release(&answer);
 }
@@ -272,10 +276,16 @@ static void set_inputs(struct recording *recording, const struct job_view *view)
 {
     const struct daemon *daemon = recording->daemon;
     const struct job_spec *spec = view->common->spec, whole = job_view_spec(view);
+    struct allocator_settings settings = {0};
+    char text[ALLOCATOR_SETTINGS_TEXT];
 
+    recording->path_anew = sets_python_path_anew(&whole);
     job_spec_init(&recording->spec);
-    if (job_estimate_expandable(&whole))
-        spec_strings_add(&recording->spec.environment, "PYTORCH_ALLOC_CONF=" EXPANDABLE_SEGMENTS);
+    job_allocator_settings(&whole, &settings);
+    if (*allocator_settings_text(&settings, text)) {
+        CLEANUP(free_ptr) char *variable = xasprintf("PYTORCH_ALLOC_CONF=%s", text);
+        spec_strings_add(&recording->spec.environment, variable);
+    }
     recording->spec.batch_size = spec->batch_size;
     recording->spec.optimizer = xstrdup(spec->optimizer);
     recording->spec.precision = xstrdup(spec->precision);

@@ -406,12 +406,17 @@ static void end(struct leases *leases, struct http_request *request, const struc
     lease_end_release(&end);
 }
 
-static void suspend(struct leases *leases, struct http_request *request, const struct job_view *view, uint32_t type)
+/* Of one that has no process yet, or is being stopped, or has been told, it says nothing. */
+static void suspend(struct leases *leases, struct http_request *request, const struct job_view *view, uint32_t command)
 {
-    struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
+    struct record input = {.type = RECORD_COMMANDED,
+                           .at_ns = nodetime_now_ns(),
+                           .job = view->id,
+                           .commanded = {.command = command, .uid = request->uid}};
+    bool says = view->state == (command == COMMAND_SUSPEND ? JOB_RUNNING : JOB_SUSPENDED);
     struct error err;
 
-    if (engine_input(leases->daemon->engine, &input, &err) != 0) {
+    if ((says || !job_state_has_gpus(view->state)) && engine_input(leases->daemon->engine, &input, &err) != 0) {
         http_reply_error(request, 409, "%s", err.text);
         return;
     }
@@ -462,9 +467,9 @@ static void handle_one(struct leases *leases, struct http_request *request, cons
     else if (strcmp(rest, "/end") == 0 && posts)
         end(leases, request, view);
     else if (strcmp(rest, "/suspend") == 0 && posts)
-        suspend(leases, request, view, RECORD_SUSPENDED);
+        suspend(leases, request, view, COMMAND_SUSPEND);
     else if (strcmp(rest, "/resume") == 0 && posts)
-        suspend(leases, request, view, RECORD_RESUMED);
+        suspend(leases, request, view, COMMAND_RESUME);
     else
         http_reply_error(request, 404, "there is no %s '%.60s'", method, request->path);
 }

@@ -116,7 +116,6 @@ json_t *lease_end_to_json(const struct daemon *daemon, const struct job_view *vi
 json_t *lease_to_json(const struct daemon *daemon, const struct job_view *view)
 {
     const struct job_spec *spec = view->common->spec;
-    const struct job *job = core_find_job(daemon->core, view->id);
     struct launch_status status;
     const struct lease *lease = runs_lease_of(daemon->runs, view->id, &status);
     pid_t task = lease ? lease_living_task(lease) : 0;
@@ -131,7 +130,7 @@ json_t *lease_to_json(const struct daemon *daemon, const struct job_view *view)
                      gpus_to_json(daemon, view, true), "indexes", gpus_to_json(daemon, view, false), "request_bytes",
                      natural_or_null(view->reserved_bytes), "peak_bytes", (json_int_t)view->peak_bytes, "steps", steps,
                      "task", integer_or_null(task, task > 0), "teller", lease && lease_has_teller(lease), "suspended",
-                     job && job->suspended);
+                     view->state == JOB_SUSPENDED);
 }
 
 json_t *lease_refusal_to_json(const char *text, const char *code, bool never)

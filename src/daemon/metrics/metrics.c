@@ -450,12 +450,13 @@ static void tell_all(struct telling *telling)
         break;
     case METRIC_OF_STATE:
         tell_numbered(telling, "state", JOB_HELD, JOB_CRASHED, job_state_name);
+        tell_numbered(telling, "state", JOB_LAST_ENDED + 1, JOB_STATE_COUNT - 1, job_state_name);
         break;
     case METRIC_OF_DECISION:
         tell_numbered(telling, "decision", RECORD_PLACED, RECORD_RESERVED, record_type_name);
         break;
     case METRIC_OF_END:
-        tell_numbered(telling, "state", JOB_COMPLETED, JOB_STATE_COUNT - 1, job_state_name);
+        tell_numbered(telling, "state", JOB_COMPLETED, JOB_LAST_ENDED, job_state_name);
         break;
     case METRIC_OF_OOM:
         tell_numbered(telling, "cause", EXIT_GPU_OOM, EXIT_GPU_OOM, exit_cause_name);

@@ -192,7 +192,8 @@ void node_report_reading(struct node *node, const struct gpu_node_reading *readi
 /* Since when none of the job's GPUs has been busy, by any job; -1: one of them cannot be measured now. */
 static int64_t unused_since(const struct node *node, const struct job_view *view)
 {
-    int64_t since_ns = view->started_ns;
+    const struct job *job = core_find_job(node->daemon->core, view->id);
+    int64_t since_ns = job && job->resumed_ns > view->started_ns ? job->resumed_ns : view->started_ns;
 
     for (uint32_t i = 0; i < view->placement_count; i++) {
         const struct node_gpu *gpu = node_gpu_numbered(node, view->placements[i].gpu);
@@ -206,9 +207,7 @@ static int64_t unused_since(const struct node *node, const struct job_view *view
 
 static void judge(struct node *node, struct job_view *view, int64_t now_ns)
 {
-    const struct job *job = core_find_job(node->daemon->core, view->id);
-    bool runs = view->state == JOB_RUNNING && !(job && job->suspended);
-    int64_t since_ns = runs ? unused_since(node, view) : -1;
+    int64_t since_ns = view->state == JOB_RUNNING ? unused_since(node, view) : -1;
     bool unused = now_ns - since_ns >= node->daemon->config.idle_report_ns;
     char text[UNITS_TEXT];
 

@@ -85,14 +85,40 @@ void actions_submit(struct daemon *daemon, struct http_request *request)
 }
 
 /* Why the core refuses such a verb, where it is a matter of the job's state; NULL: its own words will do. */
-static const char *why_not(uint32_t type)
+static const char *why_not(const struct record *what)
 {
     static const char *const words[RECORD_TYPE_COUNT] = {
 #define VERB(name, record, order, listed, help, why) [RECORD_##record] = why,
+#define TELLS(name, command, takes, listed, help, why)
+#include "api/job_verbs.def"
+    };
+    static const char *const of_commands[COMMAND_COUNT] = {
+#define VERB(name, record, order, listed, help, why)
+#define TELLS(name, command, takes, listed, help, why) [COMMAND_##command] = why,
 #include "api/job_verbs.def"
     };
 
-    return words[type];
+    return what->type == RECORD_COMMANDED ? of_commands[what->commanded.command] : words[what->type];
+}
+
+/* What the log calls it. */
+static const char *word_of(const struct record *what)
+{
+    static const char *const of_commands[COMMAND_COUNT] = {
+#define VERB(name, record, order, listed, help, why)
+#define TELLS(name, command, takes, listed, help, why) [COMMAND_##command] = #name,
+#include "api/job_verbs.def"
+    };
+
+    return what->type == RECORD_COMMANDED ? of_commands[what->commanded.command] : record_type_name(what->type);
+}
+
+void actions_ended(const struct job_view *view, const struct record *what, struct error *err)
+{
+    bool again = what->type == RECORD_COMMANDED && what->commanded.command == COMMAND_REQUEUE;
+
+    error_set(err, EPERM, "job %" PRIu64 " has already ended (%s)%s", view->id, job_state_name(view->state),
+              again ? ": submit it again ('carma show' has its command)" : "");
 }
 
 int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
@@ -104,25 +130,24 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
 
     input.at_ns = nodetime_now_ns();
     input.job = view->id;
-
+    if (type == RECORD_COMMANDED)
+        input.commanded.uid = uid;
     if (view->wants->external)
         return error_set(err, EPERM, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,
                          view->common->spec->slurm_job),
                409;
     if (job_state_ended(view->state))
-        return error_set(err, EPERM, "job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state)),
-               409;
+        return actions_ended(view, what, err), 409;
     if (type == RECORD_CANCELLED && view->state == JOB_STOPPING) /* a record more would be for nothing */
         return 200;
     if (type != RECORD_CANCELLED && allowance_take(daemon, uid, 1, err) != 0)
         return 503;
     rc = engine_input(daemon->engine, &input, err);
-    if (rc == -EPERM && why_not(type))
-        error_set(err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state), why_not(type));
+    if (rc == -EPERM && why_not(what))
+        error_set(err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state), why_not(what));
     if (rc != 0)
-        return 409;
+        return rc == -EACCES ? 403 : 409;
     if (uid != view->wants->uid)
-        daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, job_view_user(view), record_type_name(type),
-                   (unsigned)uid);
+        daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, job_view_user(view), word_of(what), (unsigned)uid);
     return 200;
 }

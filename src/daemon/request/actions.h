@@ -14,6 +14,9 @@ void actions_submit(struct daemon *daemon, struct http_request *request);
 int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
                        struct error *err);
 
+/* Fills err: that it cannot be done to a job that has ended. */
+void actions_ended(const struct job_view *view, const struct record *what, struct error *err);
+
 /* Answers once the current turn is stored. `body` is taken over; `otherwise` is the request's fate if it cannot be
  * stored now. */
 void actions_reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "api/job_signal.h"
 #include "base/handle.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "daemon/engine/engine.h"
 #include "daemon/request/actions.h"
@@ -25,10 +27,13 @@ enum change_order { FIRST_FIRST, LAST_FIRST };
 
 static const struct {
     const char *name;
-    uint32_t type;
+    struct record what;
     enum change_order order;
+    int (*read)(const char *text, uint32_t *argument, struct error *err);
 } verbs[] = {
-#define VERB(name, record, order, listed, help, why) {#name, RECORD_##record, order},
+#define VERB(name, record, order, listed, help, why) {#name, {.type = RECORD_##record}, order, NULL},
+#define TELLS(name, tells, takes, listed, help, why)                                                                   \
+    {#name, {.type = RECORD_COMMANDED, .commanded = {.command = COMMAND_##tells}}, FIRST_FIRST, READ_##takes},
 #include "api/job_verbs.def"
 };
 
@@ -203,9 +208,35 @@ static void change_one(struct changes *changes, struct http_request *request, co
     begin(change, view->wants->uid);
 }
 
+/* The record of the verb, with what the request's body says. False: it is answered that this is not known. */
+static bool read_verb(struct http_request *request, int verb, struct record *what)
+{
+    struct json_bounds bounds = {.values = 16, .depth = 2, .bytes = HTTP_SMALL_BODY_BYTES};
+    json_t *body = NULL;
+    struct error err;
+    const char *text;
+    int rc;
+
+    *what = verbs[verb].what;
+    if (!verbs[verb].read)
+        return true;
+    rc = json_read(request->body, request->body_length, JSON_REJECT_DUPLICATES, &bounds, &body, &err);
+    text = json_string_value(json_object_get(body, "signal"));
+    if (rc == 0)
+        rc = text && json_object_size(body) == 1 ? verbs[verb].read(text, &what->commanded.argument, &err)
+                                                 : error_set(&err, EINVAL, "{\"signal\": \"USR1\"} is expected");
+    json_decref(body);
+    if (rc)
+        http_reply_error(request, 400, "%s", err.text);
+    return rc == 0;
+}
+
 void change_job(struct changes *changes, struct http_request *request, const struct job_view *view, int verb)
 {
-    change_one(changes, request, view, (struct record){.type = verbs[verb].type});
+    struct record what;
+
+    if (read_verb(request, verb, &what))
+        change_one(changes, request, view, what);
 }
 
 void change_place(struct changes *changes, struct http_request *request, const struct job_view *view)
@@ -233,6 +264,7 @@ static void tell_vain(struct change *change, const struct selected_ids *ids, con
 {
     const struct job_view *view = views_find(views, ids->first);
     CLEANUP(free_ptr) char *why = NULL;
+    struct error err;
 
     if (ids->is_range && ids->last > ids->first)
         why = xasprintf("no job of %s is among those that were asked for", ids->text);
@@ -241,10 +273,10 @@ static void tell_vain(struct change *change, const struct selected_ids *ids, con
     else if (!view || !job_view_is_shown(view))
         why = xasprintf("there is no job '%" PRIu64 "'", ids->first);
     else if (job_state_ended(view->state))
-        why = xasprintf("job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state));
+        actions_ended(view, &change->what, &err);
     else
         why = xasprintf("job %" PRIu64 " is not among those that were asked for", view->id);
-    refuse(change, ids->first, why);
+    refuse(change, ids->first, why ? why : err.text);
 }
 
 /* The owner of one that is another's, or the caller. */
@@ -313,7 +345,10 @@ static void change_selected(struct changes *changes, struct http_request *reques
 
 void change_many(struct changes *changes, struct http_request *request, int verb)
 {
-    change_selected(changes, request, (struct record){.type = verbs[verb].type}, verbs[verb].order, NULL);
+    struct record what;
+
+    if (read_verb(request, verb, &what))
+        change_selected(changes, request, what, verbs[verb].order, NULL);
 }
 
 void change_edit(struct changes *changes, struct http_request *request)

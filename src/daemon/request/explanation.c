@@ -50,8 +50,9 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
 }
 
 /* The error for a job that does not wait. */
-static char *sentence_of(const struct job_view *view, enum access_view access)
+static char *sentence_of(const struct daemon *daemon, const struct job_view *view, enum access_view access)
 {
+    const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
 
     switch (view->state) {
@@ -66,6 +67,11 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
                          moved ? ", and was told to leave: " : "", moved ? moved : "");
     case JOB_STOPPING:
         return xstrdup("is being stopped");
+    case JOB_REQUEUING:
+        return xstrdup("is being stopped, and waits again then");
+    case JOB_SUSPENDED:
+        return xasprintf("stands still, suspended by %s: 'carma resume' lets it go on",
+                         job && job->suspended_by != view->wants->uid ? "an administrator" : job_view_user(view));
     case JOB_GPU_OOM:
         return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
                          view->crashes == 1 ? "" : "s");
@@ -178,11 +184,12 @@ static const struct times *times_of(struct question *question, enum past_runs_of
 static struct forecast_job known_of(struct question *question, const struct job_view *view)
 {
     static const uint32_t bases[] = {FORECAST_BY_RUNS, FORECAST_BY_USER, FORECAST_BY_NODE};
-    struct forecast_job job = {
-        .job = view->id,
-        .basis = FORECAST_BY_LIMIT,
-        .limit_ns = view->wants->time_limit_ns,
-        .ran_ns = job_state_runs(view->state) && view->started_ns >= 0 ? question->now_ns - view->started_ns : -1};
+    struct forecast_job job = {.job = view->id,
+                               .basis = FORECAST_BY_LIMIT,
+                               .limit_ns = view->wants->time_limit_ns,
+                               .ran_ns = job_state_runs(view->state) && view->started_ns >= 0
+                                             ? question->now_ns - view->started_ns - view->shown.suspended_ns
+                                             : -1};
 
     for (enum past_runs_of whose = PAST_RUNS_OF_WORKLOAD; whose < PAST_RUNS_OF_NOBODY && !job.count; whose++) {
         const struct times *times = times_of(question, whose, view->wants->uid, view->workload ? view->workload : "");
@@ -487,7 +494,7 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
 
     reason_name_owner(&reason, &daemon->views);
     if (reason.code == REASON_NONE)
-        sentence = sentence_of(view, access);
+        sentence = sentence_of(daemon, view, access);
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     answer =

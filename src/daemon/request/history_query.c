@@ -78,7 +78,7 @@ static json_t *shown_or_null(int64_t at_ns)
 
 static const char *letter_of(const char *name)
 {
-    for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++)
+    for (uint32_t state = JOB_COMPLETED; state <= JOB_LAST_ENDED; state++)
         if (strcmp(job_state_name(state), name) == 0)
             return job_state_letter(state);
     return NULL;
@@ -464,7 +464,7 @@ static bool read_text(struct http_request *request, const char *name, const char
 
 static bool is_ended_state(const char *name)
 {
-    for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++)
+    for (uint32_t state = JOB_COMPLETED; state <= JOB_LAST_ENDED; state++)
         if (strcmp(job_state_name(state), name) == 0)
             return true;
     return false;

@@ -22,10 +22,23 @@
 
 /* ---- The table ---- */
 
+/* What a user has, or a group's users together. */
+struct sums {
+    int64_t use, held_permille;
+    uint32_t running, waiting;
+};
+
+struct group_row {
+    const struct user_group *group;
+    struct sums sums;
+    uint64_t shares; /* of its users who have jobs */
+};
+
 struct row {
     const struct user *user;
     const char *name; /* borrowed */
-    int64_t use;
+    struct sums sums;
+    int64_t first_use; /* of his group, or his: compared first */
 };
 
 struct rows {
@@ -33,64 +46,125 @@ struct rows {
     int64_t now_ns;
     struct row *items; /* owned */
     size_t count, capacity;
+    struct group_row *groups; /* owned: those of the users */
+    size_t group_count, group_capacity;
     int64_t use;     /* of all */
-    uint64_t shares; /* of those who have jobs */
+    uint64_t shares; /* of the groups, and of users without one, who have jobs */
 };
+
+static struct group_row *group_row_of(struct rows *rows, const struct user_group *group)
+{
+    for (size_t i = 0; i < rows->group_count; i++)
+        if (rows->groups[i].group == group)
+            return &rows->groups[i];
+    if (!group)
+        return NULL;
+    array_reserve(rows->groups, rows->group_capacity, rows->group_count + 1);
+    rows->groups[rows->group_count] = (struct group_row){.group = group};
+    return &rows->groups[rows->group_count++];
+}
 
 static void take(const struct total *total, void *data)
 {
     struct rows *rows = data;
     const struct user *user = user_find(rows->daemon->core, total->uid);
-    int64_t use = user ? use_until(user, rows->now_ns) : 0;
+    struct group_row *group;
+    struct sums sums;
 
-    if (!user || (!use && !user->unfinished && user->share == 1))
+    if (!user)
+        return;
+    sums = (struct sums){.use = use_until(user, rows->now_ns),
+                         .held_permille = user->held_permille,
+                         .running = user->running,
+                         .waiting = user->unfinished - user->running};
+    if (!sums.use && !user->unfinished && user->share == 1 && !user->group)
         return;
     array_reserve(rows->items, rows->capacity, rows->count + 1);
-    rows->items[rows->count++] = (struct row){user, total->user, use};
-    rows->use += use;
-    rows->shares += user->unfinished ? user->share : 0;
+    rows->items[rows->count++] = (struct row){user, total->user, sums, sums.use};
+    rows->use += sums.use;
+    group = group_row_of(rows, user->group);
+    if (!group) {
+        rows->shares += user->unfinished ? user->share : 0;
+        return;
+    }
+    if (user->unfinished && group->shares == 0)
+        rows->shares += user->group->share;
+    group->shares += user->unfinished ? user->share : 0;
+    group->sums.use += sums.use;
+    group->sums.held_permille += sums.held_permille;
+    group->sums.running += sums.running;
+    group->sums.waiting += sums.waiting;
 }
 
-/* Who has had the least for his share first. */
+/* Who has had the least for his share first: groups and users without one; then the users of a group. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct row *a = left, *b = right;
-    int by_use = use_compare(a->use, a->user->share, b->use, b->user->share);
+    const struct user_group *of_a = a->user->group, *of_b = b->user->group;
+    int by_first = use_compare(a->first_use, user_first_share(a->user), b->first_use, user_first_share(b->user)),
+        by_group = of_a == of_b ? 0 : strcmp(of_a ? of_a->name : a->name, of_b ? of_b->name : b->name),
+        by_use = use_compare(a->sums.use, a->user->share, b->sums.use, b->user->share);
 
-    return by_use ? by_use : strcmp(a->name, b->name);
+    return by_first ? by_first : by_group ? by_group : by_use ? by_use : strcmp(a->name, b->name);
 }
 
-static json_t *row_to_json(const struct rows *rows, const struct row *row)
+/* The members that a user's row and a group's have. */
+static void put_sums(json_t *json, const struct rows *rows, const struct sums *sums, double due_permille)
+{
+    bool has_jobs = sums->running || sums->waiting;
+    json_t *more = json_pack(
+        "{s:I, s:o, s:o, s:I, s:I, s:I}", "use_gpu_ns", (json_int_t)(sums->use * NS_OF_USE), "use_permille",
+        integer_or_null(rows->use ? (int64_t)((double)sums->use * 1000 / (double)rows->use) : 0, rows->use),
+        "due_permille", integer_or_null((int64_t)due_permille, has_jobs), "running", (json_int_t)sums->running,
+        "waiting", (json_int_t)sums->waiting, "held_gpu_permille", (json_int_t)sums->held_permille);
+
+    json_object_update(json, more);
+    json_decref(more);
+}
+
+static json_t *group_to_json(const struct rows *rows, const struct group_row *row)
+{
+    json_t *json = json_pack("{s:s, s:I}", "group", row->group->name, "share", (json_int_t)row->group->share);
+
+    put_sums(json, rows, &row->sums, rows->shares ? row->group->share * 1000.0 / (double)rows->shares : 0);
+    return json;
+}
+
+static json_t *row_to_json(struct rows *rows, const struct row *row)
 {
     const struct user *user = row->user;
-    uint64_t due = rows->shares ? user->share * UINT64_C(1000) / rows->shares : 0;
+    const struct group_row *group = group_row_of(rows, user->group);
+    double due = rows->shares ? user_first_share(user) * 1000.0 / (double)rows->shares : 0;
+    json_t *json = json_pack("{s:s, s:I, s:I, s:s?, s:b}", "user", row->name, "uid", (json_int_t)user->uid, "share",
+                             (json_int_t)user->share, "group", user->group ? user->group->name : NULL, "configured",
+                             shares_set(rows->daemon, user->uid, row->name) > 0);
 
-    return json_pack("{s:s, s:I, s:I, s:b, s:I, s:o, s:o, s:I, s:I, s:I}", "user", row->name, "uid",
-                     (json_int_t)user->uid, "share", (json_int_t)user->share, "configured",
-                     shares_set(rows->daemon, user->uid, row->name) > 0, "use_gpu_ns",
-                     (json_int_t)(row->use * NS_OF_USE), "use_permille",
-                     integer_or_null(rows->use ? (int64_t)((double)row->use * 1000 / (double)rows->use) : 0, rows->use),
-                     "due_permille", integer_or_null((int64_t)due, user->unfinished), "running",
-                     (json_int_t)user->running, "waiting", (json_int_t)(user->unfinished - user->running),
-                     "held_gpu_permille", (json_int_t)user->held_permille);
+    put_sums(json, rows, &row->sums, group && group->shares ? due * user->share / (double)group->shares : due);
+    return json;
 }
 
 void share_table_get(struct daemon *daemon, struct http_request *request)
 {
     struct rows rows = {.daemon = daemon, .now_ns = nodetime_now_ns()};
     bool fair = core_configuration(daemon->core)->order == ORDER_FAIR;
-    json_t *users = json_array();
+    json_t *users = json_array(), *groups = json_array();
 
     totals_read(daemon, rows.now_ns, take, &rows);
+    for (size_t i = 0; i < rows.count; i++)
+        if (rows.items[i].user->group)
+            rows.items[i].first_use = group_row_of(&rows, rows.items[i].user->group)->sums.use;
     if (rows.count)
         qsort(rows.items, rows.count, sizeof *rows.items, compare_rows);
     for (size_t i = 0; i < rows.count; i++)
         json_array_append_new(users, row_to_json(&rows, &rows.items[i]));
+    for (size_t i = 0; i < rows.group_count; i++)
+        json_array_append_new(groups, group_to_json(&rows, &rows.groups[i]));
     free(rows.items);
+    free(rows.groups);
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:I, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(rows.now_ns), "order",
+               json_pack("{s:I, s:s, s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(rows.now_ns), "order",
                          fair ? "fair" : "fifo", "half_life_ns", (json_int_t)(USE_HALF_LIFE_S * NS_PER_SEC), "users",
-                         users));
+                         users, "groups", groups));
 }
 
 /* ---- Giving ---- */
@@ -130,11 +204,10 @@ static bool find_user(const struct daemon *daemon, struct search *search)
 
 static void give_to(struct daemon *daemon, struct http_request *request, const struct search *search, int64_t share)
 {
-    struct record input = {.type = RECORD_SHARE_GIVEN, .at_ns = nodetime_now_ns()};
+    struct record input = shares_given(daemon, search->uid, search->user, (uint32_t)share);
     uint32_t set = shares_set(daemon, search->uid, search->user);
     struct error err;
 
-    input.share_given = (struct record_share_given){.uid = search->uid, .share = (uint32_t)share};
     if (set) {
         http_reply_error(request, 409, "the setting 'shares' gives %.60s a share of %" PRIu32 ": change it there",
                          search->user, set);
@@ -166,8 +239,8 @@ static void give(struct daemon *daemon, struct http_request *request)
         http_reply_error(request, 400, "a share of %" JSON_INTEGER_FORMAT " is not one from 1 to %d",
                          json_integer_value(share), USER_MOST_SHARE);
     else if (!find_user(daemon, &search))
-        http_reply_error(request, 404, "no user '%.60s' has had a job here: name one that has, or say a uid",
-                         search.name);
+        http_reply_error(request, 404, "no user '%.60s' has had a job here: name one that has, or say a uid%s",
+                         search.name, *search.name == '@' ? "; a group has its share by the setting 'shares'" : "");
     else
         give_to(daemon, request, &search, json_integer_value(share));
     free(search.user);

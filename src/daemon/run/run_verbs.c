@@ -2,8 +2,8 @@
  * carma starts (local) and for one that somebody else does (lease); NULL: nothing. run_verbs_act() is called once the
  * record is stored. A failure is an input of the engine's current turn, as the run's answer is: STARTED, EXITED.
  *
- * To add a verb: a record (core/records.def), a row here and, where the shepherd has to do it, a word that order()
- * sends and a row of launch/shepherd/orders.c. */
+ * What people tell a run is one record, COMMANDED: its row in core/commands.def has the word that the shepherd gets,
+ * and launch/shepherd/orders.c what that does. Nothing is added here for a verb of that kind. */
 #include "daemon/run/run_verbs.h"
 
 #include <inttypes.h>
@@ -29,19 +29,29 @@ static void order(struct runs *runs, uint64_t job, const char *word)
         daemon_log("job %" PRIu64 " was not told '%s': %s", job, word, err.text);
 }
 
-static void checkpoint(struct runs *runs, const struct record *record)
-{
-    order(runs, record->job, "checkpoint");
-}
-
-void runs_move(struct runs *runs, uint64_t job)
-{
-    order(runs, job, "move");
-}
-
 static void move(struct runs *runs, const struct record *record)
 {
-    runs_move(runs, record->job);
+    order(runs, record->job, "move");
+}
+
+static void command(struct runs *runs, const struct record *record)
+{
+    const char *word = command_order(record->commanded.command);
+    CLEANUP(free_ptr) char *with = NULL;
+
+    if (!word)
+        return;
+    if (record->commanded.argument)
+        with = xasprintf("%s %" PRIu32, word, record->commanded.argument);
+    order(runs, record->job, with ? with : word);
+}
+
+void runs_tell_again(struct runs *runs, const struct job_view *view)
+{
+    if (view->moved_for)
+        order(runs, view->id, "move");
+    if (view->state == JOB_SUSPENDED || view->shown.suspended_ns)
+        order(runs, view->id, command_order(view->state == JOB_SUSPENDED ? COMMAND_SUSPEND : COMMAND_RESUME));
 }
 
 static const struct {
@@ -51,7 +61,7 @@ static const struct {
 } verbs[] = {
     {RECORD_PLACED, runs_start, runs_start},
     {RECORD_SIGNALLED, stop, stop},
-    {RECORD_CHECKPOINT, checkpoint, NULL},
+    {RECORD_COMMANDED, command, NULL},
     {RECORD_MOVED, move, NULL},
 };
 

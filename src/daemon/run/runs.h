@@ -20,7 +20,6 @@ void runs_begin_early(struct runs *runs, const struct record *placed);
 
 void runs_start(struct runs *runs, const struct record *placed); /* a failure is an input of the current turn */
 void runs_stop(struct runs *runs, uint64_t job);
-void runs_move(struct runs *runs, uint64_t job); /* off its GPUs: it is told to take its checkpoint (run_verbs.c) */
 
 /* Looks after what others have removed: the directories of all launches, and the socket of their shepherds. */
 void runs_heal(struct runs *runs);

@@ -94,6 +94,10 @@ void runs_stop_shepherd(struct daemon *daemon, uint64_t job);
 void runs_on_prepare(uv_timer_t *timer);
 void runs_drop_early(struct runs *runs);
 
+/* run_verbs.c: to a shepherd that may not have heard it of an earlier daemon, whether its job is to leave its GPUs, to
+ * stand still, or to go on. */
+void runs_tell_again(struct runs *runs, const struct job_view *view);
+
 /* run_progress.c: takes in how far the running job has come, by its status. */
 void runs_take_progress(struct runs *runs, struct run *run);
 

@@ -17,7 +17,8 @@ static bool is_missing(const struct job_view *view, const char *directory)
 {
     struct launch_status status;
 
-    return view->state == JOB_RUNNING && launch_read_status(directory, &status, NULL) == -ENOENT;
+    return (view->state == JOB_RUNNING || view->state == JOB_SUSPENDED) &&
+           launch_read_status(directory, &status, NULL) == -ENOENT;
 }
 
 static void await_status(struct runs *runs, const struct job_view *view, const char *directory)
@@ -66,10 +67,10 @@ static void reconcile(struct runs *runs, struct job_view *view)
     }
     if (status.phase == LAUNCH_RUNNING)
         runs_input(runs, &(struct record){.type = RECORD_ADOPTED, .at_ns = nodetime_now_ns(), .job = view->id});
-    if (view->state == JOB_STOPPING)
+    if (job_state_stops(view->state))
         runs_stop(runs, view->id);
-    else if (view->moved_for)
-        runs_move(runs, view->id);
+    else
+        runs_tell_again(runs, view);
 }
 
 /* A later launch than the stored ones began while its placement was being stored, and its daemon died before that. */

@@ -130,7 +130,10 @@ static bool go_on(struct runs *runs, const struct job_view *view)
     return true;
 }
 
-static const char cancelled_early[] = "cancelled before it was started";
+static const char *stopped_early(const struct job_view *view)
+{
+    return view->state == JOB_REQUEUING ? "requeued before it was started" : "cancelled before it was started";
+}
 
 static void on_mps_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
                          const struct error *err)
@@ -138,7 +141,7 @@ static void on_mps_ready(struct daemon *daemon, uint64_t job, const char *pipe_d
     const struct job_view *view = views_find(&daemon->views, job);
 
     if (!pipe_directory)
-        runs_feed_launch_failed(daemon->runs, job, view->state == JOB_STOPPING ? cancelled_early : err->text);
+        runs_feed_launch_failed(daemon->runs, job, job_state_stops(view->state) ? stopped_early(view) : err->text);
     else
         start(daemon->runs, view, pipe_directory, log_directory);
 }
@@ -147,10 +150,10 @@ static void on_mps_ready(struct daemon *daemon, uint64_t job, const char *pipe_d
  * it. */
 void runs_start_unless_cancelled(struct runs *runs, const struct job_view *view)
 {
-    if (view->state == JOB_STOPPING) {
+    if (job_state_stops(view->state)) {
         if (runs->early.job == view->id)
             runs_drop_early(runs);
-        runs_feed_launch_failed(runs, view->id, cancelled_early);
+        runs_feed_launch_failed(runs, view->id, stopped_early(view));
     } else if (view->unreadable) {
         runs_feed_launch_failed(runs, view->id, view->unreadable);
     } else if (mps_jobs_is_for(runs->daemon, view)) {
@@ -189,7 +192,7 @@ void runs_stop(struct runs *runs, uint64_t job)
 
     if (mps_jobs_is_waiting(daemon->mps_jobs, job)) {
         mps_jobs_leave(daemon->mps_jobs, job);
-        runs_feed_launch_failed(runs, job, cancelled_early);
+        runs_feed_launch_failed(runs, job, stopped_early(views_find(&daemon->views, job)));
     } else {
         mps_jobs_terminate(daemon->mps_jobs, job, runs_stop_shepherd);
     }

@@ -208,6 +208,7 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         view->exited = true;
         view->exit = record->exited;
         view->exit.cause = verdict_of(&record->exited).cause;
+        view->moves += view->moved_for && view->exit.cause == EXIT_TIMEOUT;
         view->overuser = 0;
         view->unfenced = 0;
         view->crashes +=
@@ -243,6 +244,8 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     }
     if (core)
         core_shown(core, view->id, &view->shown);
+    if (view->state == JOB_REQUEUING && state == JOB_QUEUED)
+        job_view_set_message(view, NULL); /* it would be of the run that was stopped */
     if (state == JOB_CRASHED && view->state != JOB_CRASHED)
         view->crashed_ns = record->at_ns;
     if (state != view->state && job_state_ended(state)) {

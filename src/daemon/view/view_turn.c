@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/use.h"
+#include "core/user.h"
 #include "daemon/view/view.h"
 
 #define HOURS_TEXT 32
@@ -18,6 +19,15 @@ static const char *gpu_hours(int64_t use, int digits, char text[static HOURS_TEX
 {
     snprintf(text, HOURS_TEXT, "%.*f", digits, use_in_gpu_hours(use));
     return text;
+}
+
+/* Whose use was compared. */
+static void put_user(struct strbuf *out, const struct user_group *group, const char *user)
+{
+    if (group)
+        strbuf_printf(out, "group %s", group->name);
+    else
+        strbuf_puts(out, user);
 }
 
 static void put_why(struct strbuf *out, const struct turn *turn, const char *own, const char *other)
@@ -40,7 +50,10 @@ static void put_why(struct strbuf *out, const struct turn *turn, const char *own
         for (int digits = 2; digits <= 6; digits += 4)
             if (strcmp(gpu_hours(turn->before_use, digits, had), gpu_hours(turn->use, digits, has)) != 0)
                 break;
-        strbuf_printf(out, "%s has had %s GPU hours of late, %s %s", other, had, own, has);
+        put_user(out, turn->before_group, other);
+        strbuf_printf(out, " has had %s GPU hours of late, ", had);
+        put_user(out, turn->group, own);
+        strbuf_printf(out, " %s", has);
         if (turn->share != 1 || turn->before_share != 1)
             strbuf_printf(out, ", with shares of %" PRIu32 " and %" PRIu32, turn->before_share, turn->share);
         break;

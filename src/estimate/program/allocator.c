@@ -7,6 +7,7 @@
 #define MIDDLE_BYTES         (INT64_C(10) << 20) /* requests below it come from a segment that others share */
 #define MIDDLE_SEGMENT_BYTES (INT64_C(20) << 20)
 #define SEGMENT_ROUND_BYTES  (INT64_C(2) << 20)
+#define DRIVER_PIECE_BYTES   (INT64_C(32) << 20)         /* of cudaMallocAsync's pool: assumed */
 #define SMALL_POOL_ADDRESS   (BLOCK_ADDRESSES_BYTES / 2) /* of an expandable segment; the large pool's begins at 0 */
 
 static int64_t round_up(int64_t bytes, int64_t to)
@@ -49,7 +50,7 @@ static void put_back(struct allocator *allocator, uint32_t number)
 {
     struct block *block = &allocator->blocks[number];
 
-    if (is_segment(block) && !allocator->expandable) {
+    if (is_segment(block) && !allocator->settings.expandable) {
         array_reserve(allocator->idle, allocator->idle_capacity, allocator->idle_count + 1);
         block->idle = (uint32_t)allocator->idle_count;
         allocator->idle[allocator->idle_count++] = number;
@@ -62,17 +63,17 @@ static void take_out(struct allocator *allocator, uint32_t number)
     const struct block *block = &allocator->blocks[number];
 
     free_set_remove(pool_of(allocator, number), allocator->blocks, number);
-    if (is_segment(block) && !allocator->expandable) {
+    if (is_segment(block) && !allocator->settings.expandable) {
         uint32_t last = allocator->idle[--allocator->idle_count];
         allocator->idle[block->idle] = last;
         allocator->blocks[last].idle = block->idle;
     }
 }
 
-/* cudaMalloc has failed: every segment that is free as a whole goes back. */
-static void release_segments(struct allocator *allocator)
+/* Segments that are free as a whole go back, until no more than so many bytes are reserved. */
+static void release_segments(struct allocator *allocator, int64_t until_bytes)
 {
-    while (allocator->idle_count) {
+    while (allocator->idle_count && allocator->reserved_bytes > until_bytes) {
         uint32_t number = allocator->idle[allocator->idle_count - 1];
         allocator->reserved_bytes -= allocator->blocks[number].bytes;
         allocator->segments--;
@@ -135,8 +136,10 @@ static uint32_t new_segment(struct allocator *allocator, int64_t bytes, bool sma
                           .next = NO_BLOCK,
                           .small = small};
 
+    if (allocator->limit_bytes > 0 && allocator->settings.most_permille && allocator->settings.collects_permille)
+        release_segments(allocator, allocator->limit_bytes / 1000 * allocator->settings.collects_permille);
     if (allocator->limit_bytes > 0 && allocator->reserved_bytes + segment_bytes > allocator->limit_bytes) {
-        release_segments(allocator);
+        release_segments(allocator, 0);
         if (allocator->reserved_bytes + segment_bytes > allocator->limit_bytes) {
             if (!must)
                 return NO_BLOCK;
@@ -155,13 +158,28 @@ static uint32_t new_segment(struct allocator *allocator, int64_t bytes, bool sma
     return new_block(allocator, block);
 }
 
+static bool is_kept_apart(const struct allocator *allocator, int64_t bytes)
+{
+    return allocator->settings.unsplit_bytes && bytes >= allocator->settings.unsplit_bytes;
+}
+
+/* A block that is kept apart serves only requests that are, and nearly as large. */
+static bool may_serve(const struct allocator *allocator, uint32_t number, int64_t bytes)
+{
+    int64_t have_bytes = allocator->blocks[number].bytes;
+
+    return is_kept_apart(allocator, bytes) ? have_bytes < bytes + MIDDLE_SEGMENT_BYTES
+                                           : !is_kept_apart(allocator, have_bytes);
+}
+
 static void split_block(struct allocator *allocator, uint32_t number, int64_t bytes)
 {
     struct block *block = &allocator->blocks[number];
     int64_t rest_bytes = block->bytes - bytes;
     uint32_t rest, next = block->next;
 
-    if (block->small ? rest_bytes < BLOCK_ROUND_BYTES : rest_bytes <= SMALL_BYTES)
+    if (block->small || allocator->settings.expandable ? rest_bytes < BLOCK_ROUND_BYTES
+                                                       : rest_bytes <= SMALL_BYTES || is_kept_apart(allocator, bytes))
         return;
     rest = new_block(allocator, (struct block){.address = block->address + bytes,
                                                .bytes = rest_bytes,
@@ -190,26 +208,53 @@ static void map_again(struct allocator *allocator)
         allocator->out_of_memory = true;
 }
 
-static uint32_t take(struct allocator *allocator, int64_t bytes, bool must)
+/* Of the driver's pool. Where the limit is reached, what is free in it goes back to the GPU. */
+static uint32_t take_of_driver(struct allocator *allocator, int64_t bytes, bool must)
 {
-    uint32_t number;
-    bool small;
+    int64_t need_bytes = round_up(allocator->allocated_bytes + bytes, DRIVER_PIECE_BYTES);
 
-    bytes = round_up(bytes, BLOCK_ROUND_BYTES);
-    small = bytes <= SMALL_BYTES;
-    number = free_set_best(&allocator->free[small], allocator->blocks, bytes);
-    if (number != NO_BLOCK)
+    if (allocator->limit_bytes > 0 && need_bytes > allocator->limit_bytes) {
+        if (allocator->allocated_bytes + bytes > allocator->limit_bytes) {
+            if (!must)
+                return NO_BLOCK;
+            allocator->out_of_memory = true;
+        }
+        need_bytes = allocator->allocated_bytes + bytes;
+    }
+    if (need_bytes > allocator->reserved_bytes)
+        allocator->reserved_bytes = need_bytes;
+    if (allocator->reserved_bytes > allocator->peak_reserved_bytes)
+        allocator->peak_reserved_bytes = allocator->reserved_bytes;
+    return new_block(allocator, (struct block){.bytes = bytes, .previous = NO_BLOCK, .next = NO_BLOCK});
+}
+
+static uint32_t take_of_pool(struct allocator *allocator, int64_t bytes, bool must)
+{
+    bool small = bytes <= SMALL_BYTES;
+    uint32_t number = free_set_best(&allocator->free[small], allocator->blocks, bytes);
+
+    if (number != NO_BLOCK && may_serve(allocator, number, bytes))
         take_out(allocator, number);
-    else if (allocator->expandable)
+    else if (allocator->settings.expandable)
         number = grow(allocator, bytes, small, must);
     else
         number = new_segment(allocator, bytes, small, must);
+    if (number != NO_BLOCK)
+        split_block(allocator, number, bytes);
+    return number;
+}
+
+static uint32_t take(struct allocator *allocator, int64_t bytes, bool must)
+{
+    uint32_t number;
+
+    bytes = round_up(bytes, BLOCK_ROUND_BYTES);
+    number = allocator->settings.driver ? take_of_driver(allocator, bytes, must) : take_of_pool(allocator, bytes, must);
     if (number == NO_BLOCK)
         return NO_BLOCK;
-    split_block(allocator, number, bytes);
     allocator->blocks[number].used = true;
     allocator->allocated_bytes += allocator->blocks[number].bytes;
-    if (allocator->expandable)
+    if (allocator->settings.expandable)
         map_again(allocator);
     if (allocator->allocated_bytes > allocator->peak_allocated_bytes)
         allocator->peak_allocated_bytes = allocator->allocated_bytes;
@@ -253,6 +298,10 @@ void allocator_give(struct allocator *allocator, uint32_t number)
 
     allocator->allocated_bytes -= block->bytes;
     block->used = false;
+    if (allocator->settings.driver) {
+        drop_block(allocator, number);
+        return;
+    }
     if (is_free(allocator, next)) {
         take_out(allocator, next);
         merge(allocator, number, next);
@@ -276,10 +325,10 @@ void allocator_empty_cache(struct allocator *allocator)
 {
     uint64_t released = allocator->segments_released; /* which counts only forced ones */
 
-    if (allocator->expandable)
+    if (allocator->settings.expandable || allocator->settings.driver)
         allocator->reserved_bytes = allocator->allocated_bytes;
     else
-        release_segments(allocator);
+        release_segments(allocator, 0);
     allocator->segments_released = released;
 }
 

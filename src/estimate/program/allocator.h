@@ -1,9 +1,11 @@
-/* PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, without max_split_size, which is off unless asked
- * for), in numbers only. Sizes are bytes. With expandable segments each pool has one, which grows at its end; where the
- * limit is reached, what is free in them goes back to the GPU. */
+/* PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp), in numbers only. Sizes are bytes. With expandable
+ * segments each pool has one, which grows at its end; where the limit is reached, what is free in them goes back to the
+ * GPU. The driver's own pool (cudaMallocAsync) is assumed to keep what it once had, in pieces of 32 MiB, and to find a
+ * place for all that fits: it maps memory anew. */
 #ifndef CARMA_ESTIMATE_ALLOCATOR_H
 #define CARMA_ESTIMATE_ALLOCATOR_H
 
+#include "estimate/program/allocator_settings.h"
 #include "estimate/program/free_set.h"
 
 struct allocator {
@@ -17,8 +19,8 @@ struct allocator {
     int64_t reserved_bytes, peak_reserved_bytes, allocated_bytes, peak_allocated_bytes;
     uint64_t segments, segments_released;
     bool out_of_memory;
-    bool expandable;  /* segments: set behind allocator_init() */
-    uint32_t tail[2]; /* of expandable ones: the last block of the large pool's, of the small one's */
+    struct allocator_settings settings; /* set behind allocator_init() */
+    uint32_t tail[2];                   /* of expandable ones: the last block of the large pool's, of the small one's */
 };
 
 void allocator_init(struct allocator *allocator, int64_t limit_bytes); /* <= 0: no limit */

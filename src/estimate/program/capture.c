@@ -144,6 +144,22 @@ static int read_doubts(struct reader *reader)
     return 0;
 }
 
+/* allocator SETTINGS: those that the script makes; not in every file. */
+static int read_allocator(struct reader *reader)
+{
+    struct capture_text *text = &reader->text;
+    CLEANUP(free_ptr) char *settings = NULL;
+    int rc;
+
+    if (text->limit - text->next < 10 || memcmp(text->next, "allocator ", 10) != 0)
+        return 0;
+    if ((rc = capture_field(text, "allocator")))
+        return rc;
+    settings = xasprintf("%.*s", (int)(text->end - text->at), text->at);
+    allocator_settings_read(&reader->capture->program.allocator, settings);
+    return 0;
+}
+
 /* A table's "WORD COUNT" line. Each entry is a line, so a count above the bytes that are left is a lie: no memory for
  * it. */
 static int read_table(struct reader *reader, const char *word, int64_t high, size_t *count)
@@ -411,6 +427,7 @@ static int read_all(struct reader *reader, int64_t batch_size)
     rc = rc ? rc : read_training(reader);
     rc = rc ? rc : read_counts(reader);
     rc = rc ? rc : read_doubts(reader);
+    rc = rc ? rc : read_allocator(reader);
     rc = rc ? rc : read_labels(reader);
     rc = rc ? rc : read_convs(reader);
     return rc ? rc : read_events(reader);

@@ -37,7 +37,7 @@ struct training {
      * without gradients. */
     bool summary_pass, summary_gradients;
     int64_t summary_batch;
-    bool expandable_segments;       /* PYTORCH_CUDA_ALLOC_CONF has them */
+    struct allocator_settings allocator;
     int64_t cublas_workspace_bytes; /* taken at the first matrix product, and at the first of a backward pass; kept */
 };
 

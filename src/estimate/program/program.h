@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "estimate/program/allocator_settings.h"
+
 enum memory_category {
     MEMORY_PARAMETER,
     MEMORY_GRADIENT, /* of parameters */
@@ -61,7 +63,7 @@ struct program {
     uint32_t tensor_count;
     int64_t batch_size;
     int64_t parameter_bytes;
-    bool expandable_segments; /* PyTorch's allocator is told to have them */
+    struct allocator_settings allocator; /* what PyTorch's is told */
     uint64_t flops; /* multiply-adds times two of one forward pass's convolutions and matrix products; 0 = not known */
     /* Of the model, for the corrections and for SM activity. */
     uint32_t layers, convolutions, linears, norms, dropouts, activations, attentions;

@@ -73,8 +73,10 @@ void program_replay(const struct program *program, const struct replay_options *
     struct replay replay = {.result = result};
 
     *result = (struct replay_result){0};
-    allocator_init(&replay.allocator, options->limit_bytes);
-    replay.allocator.expandable = program->expandable_segments;
+    allocator_init(&replay.allocator, program->allocator.most_permille
+                                          ? options->limit_bytes / 1000 * program->allocator.most_permille
+                                          : options->limit_bytes);
+    replay.allocator.settings = program->allocator;
     replay.tensors = xcalloc(program->tensor_count, sizeof *replay.tensors);
     for (size_t i = 0; i < program->tensor_count; i++)
         replay.tensors[i].block = NO_BLOCK;

@@ -32,7 +32,7 @@ static void replay_at(const struct transformer *transformer, const struct traini
     usual.rank = RANK_DEFAULT;
     transformer_lower(&program, transformer, &one, &usual);
     for (int i = 0; i < 2; i++) {
-        program.expandable_segments = i;
+        program.allocator = (struct allocator_settings){.expandable = i};
         program_replay(&program, &(struct replay_options){0}, &result);
         *(i ? expandable : plain) = (struct point){(double)(result.peak_reserved_bytes - result.peak_tensor_bytes),
                                                    (double)result.held_tensor_bytes,

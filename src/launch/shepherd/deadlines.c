@@ -42,6 +42,16 @@ void deadlines_move(struct shepherd *s)
         s->limit_at_ns = now_ns + s->request.signal_before_ns;
 }
 
+void deadlines_put_off(struct shepherd *s, int64_t stood_ns)
+{
+    if (stood_ns < 0)
+        return;
+    if (s->limit_at_ns)
+        s->limit_at_ns += stood_ns;
+    if (s->signal_at_ns)
+        s->signal_at_ns += stood_ns;
+}
+
 /* Without MPS the job has an empty directory in that of its run. */
 static bool is_under_mps(const struct shepherd *s)
 {
@@ -52,7 +62,7 @@ void deadlines_tell(struct shepherd *s)
 {
     int64_t now_ns = nodetime_now_ns();
 
-    if (s->kill_at_ns)
+    if (s->kill_at_ns || s->suspended_at_ns)
         return;
     if (s->start_until_ns && nodetime_monotonic_wall_ns() >= s->start_until_ns) {
         start_give_up(s);
@@ -85,6 +95,7 @@ static int64_t look_again_ns(int64_t now_ns, int64_t deadline_ns)
 int deadlines_wait_ms(const struct shepherd *s)
 {
     int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = progress_next_ns(s), ms;
+    bool counts; /* the job's time */
 
     if (writers_next_ns(s) < until_ns)
         until_ns = writers_next_ns(s);
@@ -98,9 +109,10 @@ int deadlines_wait_ms(const struct shepherd *s)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
     if (s->start_until_ns && s->start_until_ns < until_ns && !s->kill_at_ns)
         until_ns = s->start_until_ns;
-    if (s->limit_at_ns && look_again_ns(now_ns, s->limit_at_ns) < until_ns && !s->kill_at_ns)
+    counts = !s->kill_at_ns && !s->suspended_at_ns;
+    if (s->limit_at_ns && look_again_ns(now_ns, s->limit_at_ns) < until_ns && counts)
         until_ns = look_again_ns(now_ns, s->limit_at_ns);
-    if (s->signal_at_ns && look_again_ns(now_ns, s->signal_at_ns) < until_ns && !s->kill_at_ns)
+    if (s->signal_at_ns && look_again_ns(now_ns, s->signal_at_ns) < until_ns && counts)
         until_ns = look_again_ns(now_ns, s->signal_at_ns);
     ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
     return ms < INT_MAX ? (int)ms : INT_MAX;

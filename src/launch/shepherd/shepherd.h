@@ -44,10 +44,11 @@ struct shepherd {
     int64_t left_at_ns;     /* wall; when those that outlive the main process are ended; 0: it has not ended */
     int64_t kill_at_ns;     /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
-    int64_t limit_at_ns;  /* node time; when the job's time is up; 0: never */
-    int64_t signal_at_ns; /* node time; when it is told that its time will be up; 0: it is not, or was */
-    char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
-    int64_t oom_kills;    /* ... when the job began; -1: not known */
+    int64_t limit_at_ns;     /* node time; when the job's time is up; 0: never */
+    int64_t signal_at_ns;    /* node time; when it is told that its time will be up; 0: it is not, or was */
+    int64_t suspended_at_ns; /* node time; since then its processes stand still; 0: they do not */
+    char *memory_group;      /* owned; the control group that the job's memory.events are read from; NULL: unknown */
+    int64_t oom_kills;       /* ... when the job began; -1: not known */
     struct watched_progress progress;
     struct watched_writers writers;
     struct tree tree;
@@ -92,6 +93,9 @@ void deadlines_set(struct shepherd *s);
 void deadlines_tell(struct shepherd *s);
 /* Its signal now, and its limit so long after it as always, if it heeds that. */
 void deadlines_move(struct shepherd *s);
+
+/* It stood still for so long: its time did, too. */
+void deadlines_put_off(struct shepherd *s, int64_t stood_ns);
 
 /* How long poll() may sleep: until the next thing that nobody will wake us for. */
 int deadlines_wait_ms(const struct shepherd *s);

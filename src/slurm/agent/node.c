@@ -176,16 +176,16 @@ static void find_stepd(const void *user, int fd)
         (void)!write(fd, "1", 1);
 }
 
-/* Whether a slurmstepd on this machine calls a step of the job its own: "slurmstepd: [12.batch]". `step` "": any. One
- * that cannot be asked may. */
-static bool has_stepd(const struct agent *agent, uint32_t job, const char *step)
+/* Whether a slurmstepd on this machine calls the job's script its own: "slurmstepd: [12.batch]". One that cannot be
+ * asked may. */
+static bool has_batch_stepd(const struct agent *agent, uint32_t job)
 {
     struct stepd_search search = {0};
     struct stat carmads;
     char *found;
     bool none;
 
-    snprintf(search.title, sizeof search.title, "slurmstepd: [%u.%s", job, step);
+    snprintf(search.title, sizeof search.title, "slurmstepd: [%u.batch", job);
     search.owner = stat(agent->socket, &carmads) == 0 ? carmads.st_uid : geteuid();
     found = aside_ask(find_stepd, &search, STEPD_SEARCH_MS);
     none = found && !*found;
@@ -215,19 +215,19 @@ static bool was_orphan(const struct node_watch *watch, const struct orphan *orph
 /* A job whose slurmstepd was killed runs for ever in Slurm's view: nobody tells it. A batch script's slurmstepd is
  * there as long as the job, but for the moment of its end. Between the steps of a job without one (salloc's, or a node
  * beside the script's) there is none, rightly. But a task ends before its slurmstepd: one that lives at two looks, and
- * had none in between, has lost it. */
+ * had none in between, has lost it. carmad knows whether any of the lease's lives. */
 static void look_at_orphan(const struct agent *agent, const struct node_watch *before, struct node_watch *now,
                            const json_t *lease)
 {
     uint32_t job = (uint32_t)json_integer_value(json_object_get(lease, "job"));
-    bool batch = has_batch_step(lease);
+    bool batch = has_batch_step(lease), stepd = json_is_true(json_object_get(lease, "teller"));
     struct orphan orphan = {.job = job, .task = batch ? 0 : json_integer_value(json_object_get(lease, "task"))};
     struct slurm_job slurms;
     struct text said = {0};
     struct error err;
     int rc;
 
-    if ((!batch && orphan.task == 0) || has_stepd(agent, job, batch ? "batch]" : ""))
+    if (batch ? stepd && has_batch_stepd(agent, job) : stepd || orphan.task == 0)
         return;
     now->orphans = xrealloc(now->orphans, now->count + 1, sizeof *now->orphans);
     now->orphans[now->count++] = orphan;

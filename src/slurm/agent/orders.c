@@ -273,18 +273,20 @@ static int set_request(const struct order *order)
     return rc;
 }
 
-/* Another node, where the job may run on one that has not refused it. */
+/* Another node, where the job may run on one that has not refused it. One that names its nodes gets no other. */
 static void exclude_node(const struct order *order, bool never)
 {
     const struct slurm_job *slurms = &order->slurms;
-    struct text excluded = {0}, nodes = {0}, list = {0};
+    struct text said = {0}, nodes = {0}, list = {0};
     struct error err;
-    bool other = never;
+    bool other = never, may = true;
 
-    if (slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%x", "-j", slurms->name, NULL}, &excluded, &err))
+    if (slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%n|%x", "-j", slurms->name, NULL}, &said, &err))
         agent_say("%s", err.text);
-    else if (excluded.length > 1)
-        text_printf(&list, "%.*s,", (int)strcspn(excluded.bytes, "\n"), excluded.bytes);
+    else if (said.bytes[0] != '|')
+        may = never;
+    else if (said.bytes[1] != '\n')
+        text_printf(&list, "%.*s,", (int)strcspn(said.bytes + 1, "\n"), said.bytes + 1);
     text_printf(&list, "%s", order->agent->node);
     if (!never && slurm_run("sinfo", (const char *[]){"-h", "-N", "-o", "%N", "-p", slurms->partition, NULL}, &nodes,
                             &err) == 0) {
@@ -295,10 +297,24 @@ static void exclude_node(const struct order *order, bool never)
                     (*node && !strstr(list.bytes, node)); /* a name within another's excludes too few, not too many */
     }
     /* All have refused it by now: begin again. */
-    update(order, "ExcNodeList", other ? list.bytes : "");
-    text_release(&excluded);
+    if (may)
+        update(order, "ExcNodeList", other ? list.bytes : "");
+    text_release(&said);
     text_release(&nodes);
     text_release(&list);
+}
+
+/* A slurmd that begins while a job ends takes it for running from then on. It refuses to start it again, and Slurm
+ * drains the node for that ("Duplicate jobid"). */
+static bool slurmd_takes_it_for_running(const struct order *order)
+{
+    char path[512];
+    struct stat info;
+    struct error err;
+    time_t began;
+
+    path_of(order, order->name, path);
+    return stat(path, &info) == 0 && !slurm_node_began(order->agent->node, &began, &err) && began >= info.st_mtime;
 }
 
 /* Whether the value of "Name   = value" in scontrol's configuration has the word. */
@@ -346,7 +362,7 @@ static void set_refusal(const struct order *order, int64_t times)
     bool never = order_number(order, "never ", 0) != 0;
     char text[512];
 
-    if (never || times >= MOST_REFUSALS)
+    if (never || times >= MOST_REFUSALS || slurmd_takes_it_for_running(order))
         exclude_node(order, never);
     if (order_number(order, "room ", 0))
         ask_for_preemption(order, times);
@@ -391,6 +407,8 @@ static bool set_start(struct order *order)
         return false;
     if (!order->answer)
         set_refusal(order, times);
+    else if (slurmd_takes_it_for_running(order))
+        exclude_node(order, false);
     spool_put(order->agent->spool, order->job, fact, times);
     go_on_as(order, "set");
     return true;

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "slurm/agent/counts.h"
 #include "slurm/plugin/http.h"
 #include "slurm/plugin/run.h"
 
@@ -72,4 +74,20 @@ int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err)
 int slurm_show_node(const char *node, struct text *line, struct error *err)
 {
     return slurm_run("scontrol", (const char *[]){"show", "node", "-o", node, NULL}, line, err);
+}
+
+int slurm_node_began(const char *node, time_t *began, struct error *err)
+{
+    struct text line = {0};
+    char value[32];
+    struct tm time = {.tm_isdst = -1};
+    int rc = slurm_show_node(node, &line, err);
+
+    if (!rc && (!counts_property(line.bytes, "SlurmdStartTime", value, sizeof value) ||
+                !strptime(value, "%Y-%m-%dT%H:%M:%S", &time)))
+        rc = error_set(err, EINVAL, "Slurm does not tell when the slurmd of %s began", node);
+    if (!rc)
+        *began = mktime(&time);
+    text_release(&line);
+    return rc;
 }

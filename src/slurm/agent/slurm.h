@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "slurm/plugin/text.h"
@@ -34,5 +35,8 @@ int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err);
 
 /* The node as one line of "NAME=value" words. */
 int slurm_show_node(const char *node, struct text *line, struct error *err);
+
+/* When the node's slurmd began, as slurmctld has heard. */
+int slurm_node_began(const char *node, time_t *began, struct error *err);
 
 #endif

@@ -43,7 +43,7 @@ static void ask(const void *what, int to)
     job_info_msg_t *jobs = NULL;
 
     if (slurm_load_job(&jobs, question->job, SHOW_DETAIL) != SLURM_SUCCESS)
-        answer.code = slurm_get_errno() == ESLURM_INVALID_JOB_ID ? -ENOENT : -EAGAIN;
+        answer.code = errno == ESLURM_INVALID_JOB_ID ? -ENOENT : -EAGAIN;
     for (uint32_t i = 0; jobs != NULL && i < jobs->record_count && answer.code != 0; i++)
         if (jobs->job_array[i].job_id == question->job) {
             read_job(&jobs->job_array[i], question->node, &answer.record);
