@@ -29,6 +29,8 @@ class JobFields(TypedDict, total=False):
     memory: units.Size
     share: str
     exclusive: bool
+    account: str
+    tag: str
     priority: int
     hold: bool
     dependency: str
@@ -36,6 +38,8 @@ class JobFields(TypedDict, total=False):
     begin: str
     time: units.Time
     signal: Union[int, str]
+    notify: str
+    on_end: str
     requeue: bool
     no_progress: bool
     summary: PathLike
@@ -66,6 +70,8 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("memory", "host_memory_bytes", "size"),
     ("share", "share", "word"),
     ("exclusive", "exclusive", "switch"),
+    ("account", "account", "word"),
+    ("tag", "tags", "word"),
     ("priority", "priority", "rank"),
     ("hold", "held", "switch"),
     ("dependency", "dependency", "word"),
@@ -73,6 +79,8 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("begin", "begin", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
+    ("notify", "notify", "word"),
+    ("on_end", "on_end", "text"),
     ("requeue", "requeue", "switch"),
     ("no_progress", "no_progress", "switch"),
     ("summary", "summary_name", "file"),

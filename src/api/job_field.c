@@ -9,6 +9,8 @@
 #include "api/later/dependency.h"
 #include "api/job_signal.h"
 #include "api/spec.h"
+#include "api/told/label.h"
+#include "api/told/notify.h"
 #include "base/memory.h"
 #include "base/share.h"
 #include "base/surroundings.h"
@@ -157,11 +159,12 @@ static int parse_switch(const char *text, bool *on, struct error *err)
 
 static int parse_text(const struct job_field *field, const char *text, char **member, struct error *err)
 {
-    int rc = field->check ? field->check(text, err) : 0;
+    CLEANUP(free_ptr) char *whole = field->joined && *member ? xasprintf("%s,%s", *member, text) : xstrdup(text);
+    int rc = field->check ? field->check(whole, err) : 0;
 
     if (rc == 0) {
         free(*member);
-        *member = xstrdup(text);
+        *member = xstrdup(whole);
     }
     return rc;
 }

@@ -50,6 +50,7 @@ struct job_field {
     const char *help;
     int (*check)(const char *text, struct error *err); /* of a WORD */
     bool required;
+    bool joined; /* said again, it is added to the first */
     bool apart;
     bool edited;
 };

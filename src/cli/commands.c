@@ -11,6 +11,7 @@ static const struct command other_commands[] = {
     {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
     {"history", "list jobs that have ended, years back", &history_argp, cmd_history},
     {"stats", "sum up the usage of jobs: by user, name, time", &stats_argp, cmd_stats},
+    {"report", "sum up a month by user and project", &report_argp, cmd_report},
     {"share", "show each user's share of the GPUs and his use of late", &share_argp, cmd_share},
     {"dashboard", "show the GPUs and the queue in a browser", &dashboard_argp, cmd_dashboard},
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},

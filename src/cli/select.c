@@ -18,6 +18,12 @@ error_t cli_parse_selector(int key, char *arg, struct selectors *selectors)
     case 'J':
         selectors->name = arg;
         return 0;
+    case 'A':
+        selectors->account = arg;
+        return 0;
+    case CLI_TAG_KEY:
+        selectors->tag = arg;
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -25,7 +31,7 @@ error_t cli_parse_selector(int key, char *arg, struct selectors *selectors)
 
 bool selectors_any(const struct selectors *selectors)
 {
-    return selectors_whose(selectors) || selectors->state || selectors->name;
+    return selectors_whose(selectors) || selectors->state || selectors->name || selectors->account || selectors->tag;
 }
 
 bool selectors_whose(const struct selectors *selectors)
@@ -49,4 +55,6 @@ void selectors_put(struct strbuf *path, const struct selectors *selectors)
     query_put(path, "uid", selectors->me ? "self" : NULL);
     query_put(path, "state", selectors->state);
     query_put(path, "name", selectors->name);
+    query_put(path, "account", selectors->account);
+    query_put(path, "tag", selectors->tag);
 }

@@ -56,6 +56,7 @@ void config_release(struct config *config)
     free(config->socket);
     free(config->listen);
     free(config->token_file);
+    free(config->submit_filter);
     free(config->admin_group);
     free(config->user_shares);
     free(config->share_groups);

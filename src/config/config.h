@@ -56,6 +56,8 @@ struct config {
     uint32_t job_cpu_weight;        /* a job's share of busy processors, beside other groups (cgroup v2, cpu.weight) */
     int64_t start_timeout_ns;       /* wall time: from a job's fork to the execution of its command, at the most */
     int64_t grace_ns;               /* wall time: between asking a job to stop and killing it */
+    int64_t time_limit_default_ns;  /* node time; of jobs that say none; 0: none */
+    int64_t time_limit_max_ns;      /* node time; 0: any */
     int64_t idle_report_ns;         /* node time after which a job that does not use its GPUs is told of; 0: never */
     char *nvml_library;             /* owned; NULL: the system's libnvidia-ml.so.1 */
     char *dcgm_library;             /* owned; NULL: the system's libdcgm.so.4 or .3 */
@@ -69,6 +71,7 @@ struct config {
     char *admin_group;              /* owned; NULL: none */
     char *user_shares;              /* owned; config/user_shares.h; NULL: none */
     char *share_groups;             /* owned; the same */
+    char *submit_filter;            /* owned; daemon/submit/submission_filter.c; NULL: none */
     char *hpc_job_mapping_dir;      /* owned; NULL: none */
     uint32_t device_cgroup;         /* enum device_cgroup */
     uint32_t visible_devices;       /* enum visible_devices */

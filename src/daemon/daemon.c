@@ -22,6 +22,7 @@
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node.h"
 #include "daemon/submit/allowance.h"
+#include "daemon/submit/submission.h"
 #include "daemon/request/changes.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
@@ -198,6 +199,7 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->store)
         store_close(daemon->store); /* answers the waiting clients */
     events_free(daemon->events);
+    submissions_stop(daemon);
     history_close(daemon->history);
     explanations_close(daemon->explanations);
     listings_free(daemon->listings);

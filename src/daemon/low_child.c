@@ -13,11 +13,13 @@
 #include "base/text/last_line.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/trust/account.h"
 #include "base/units.h"
 
 #define LOOK_MS         1000
 #define LOWEST_PRIORITY 19
 #define IDLE_DISK_CLASS (3 << 13) /* ioprio_set(2) */
+#define NOBODY          65534
 #define ONE_PROCESS     1
 
 struct low_child {
@@ -205,8 +207,10 @@ static void put_last(int pid, const struct low_child_limits *limits)
     char path[64];
     FILE *file;
 
-    setpriority(PRIO_PROCESS, (id_t)pid, LOWEST_PRIORITY);
-    syscall(SYS_ioprio_set, ONE_PROCESS, pid, IDLE_DISK_CLASS);
+    if (!limits->prompt) {
+        setpriority(PRIO_PROCESS, (id_t)pid, LOWEST_PRIORITY);
+        syscall(SYS_ioprio_set, ONE_PROCESS, pid, IDLE_DISK_CLASS);
+    }
     prlimit(pid, RLIMIT_CPU, &cpu, NULL);
     prlimit(pid, RLIMIT_CORE, &none, NULL);
     snprintf(path, sizeof path, "/proc/%d/oom_score_adj", pid);
@@ -233,7 +237,18 @@ int low_child_start(uv_loop_t *loop, char **argv, const char *input, const struc
                                     .stdio = stdio,
                                     .stdio_count = array_size(stdio),
                                     .flags = UV_PROCESS_DETACHED};
+    char *nobodys[] = {(char[]){"PATH=/usr/local/bin:/usr/bin:/bin"}, (char[]){"LANG=C.UTF-8"}, NULL};
     int rc;
+
+    if (limits->as_nobody) {
+        options.env = nobodys;
+        options.cwd = "/";
+    }
+    if (limits->as_nobody && geteuid() == 0) { /* and without a further group */
+        options.flags |= UV_PROCESS_SETUID | UV_PROCESS_SETGID;
+        options.uid = NOBODY;
+        options.gid = ACCOUNT_NOBODYS_GROUP;
+    }
 
     child->limits = *limits;
     child->ended = ended;

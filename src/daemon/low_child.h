@@ -2,6 +2,7 @@
 #ifndef CARMA_DAEMON_LOW_CHILD_H
 #define CARMA_DAEMON_LOW_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 
@@ -16,7 +17,9 @@ struct low_child_limits {
     unsigned time_s;      /* wall time */
     int64_t memory_bytes; /* resident, looked at once a second */
     size_t output_bytes;
-    int status; /* that it may exit with besides 0: its output counts then, too */
+    bool prompt;    /* somebody waits for it: it gets processors as others do */
+    bool as_nobody; /* root's: as a user without any right, without the daemon's environment */
+    int status;     /* that it may exit with besides 0: its output counts then, too */
 };
 
 /* Starts argv[0] with the lowest priority for CPU and disk, and `input` on its standard input (NULL: none; copied).

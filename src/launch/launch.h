@@ -44,8 +44,9 @@ struct launch_request {
     size_t argument_count;
     char *const *environment; /* NAME=value */
     size_t environment_count;
-    bool requeue;     /* it asks to be started again after its time limit */
-    bool no_progress; /* its progress is not looked at */
+    const char *on_end; /* a command for sh after its end (launch/shepherd/on_end.c); NULL: none */
+    bool requeue;       /* it asks to be started again after its time limit */
+    bool no_progress;   /* its progress is not looked at */
     uint64_t job;
     struct launch_array array;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */

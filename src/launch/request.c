@@ -57,6 +57,7 @@
     TEXT(error, launch->error)                                                                                         \
     TEXT(conda_environment, launch->conda_environment)                                                                 \
     TEXT(surroundings, launch->surroundings)                                                                           \
+    TEXT(on_end, launch->on_end)                                                                                       \
     TEXT(script, launch->script)                                                                                       \
     TEXT(script_directory, launch->script ? launch->script_directory : NULL)
 

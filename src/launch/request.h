@@ -47,6 +47,7 @@ struct request {
     const char *error;             /* a pattern; may be NULL */
     const char *conda_environment; /* may be NULL */
     const char *surroundings;      /* base/surroundings.h; may be NULL */
+    const char *on_end;            /* may be NULL */
     const char *script;            /* text; NULL: the job is not a script, and the next is NULL too */
     const char *script_directory;  /* where the job gets its copy */
     char *script_words[3];         /* owned; arguments that script_place() has put before the others */

@@ -59,6 +59,9 @@ static const char *const migrations[] = {
     " STRICT, WITHOUT ROWID;",
     /* How often jobs were moved off their GPUs. */
     "ALTER TABLE history ADD COLUMN moves INTEGER NOT NULL DEFAULT 0;",
+    /* The accounting is asked by projects and tags. */
+    "ALTER TABLE history ADD COLUMN account TEXT;"
+    "ALTER TABLE history ADD COLUMN tags TEXT;",
 };
 
 static int errno_of(sqlite3 *db)

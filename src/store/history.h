@@ -78,16 +78,17 @@ int store_load_held(struct store *store, int (*take)(const struct store_held *he
 
 /* Which rows. Texts are borrowed. */
 struct store_history_filter {
-    int64_t since_ns;  /* ended then or later; INT64_MIN: whenever */
-    int64_t until_ns;  /* and before that; INT64_MAX: whenever */
-    const char *user;  /* the user: a name, or a number as the user's id; NULL: any */
-    const char *name;  /* pattern of the job's name: *, ?, [...] as in a shell; NULL: any */
-    const char *state; /* as in the row; NULL: any */
-    uint64_t job;      /* this one alone; 0: any */
+    int64_t since_ns;          /* ended then or later; INT64_MIN: whenever */
+    int64_t until_ns;          /* and before that; INT64_MAX: whenever */
+    const char *user;          /* the user: a name, or a number as the user's id; NULL: any */
+    const char *name;          /* pattern of the job's name: *, ?, [...] as in a shell; NULL: any */
+    const char *state;         /* as in the row; NULL: any */
+    const char *account, *tag; /* its project; one of its tags; NULL: any */
+    uint64_t job;              /* this one alone; 0: any */
     uint64_t after;   /* with latest_first: those that come after this one, which has to be there; 0: from the latest */
     uint32_t most;    /* at most this many */
     bool sums;        /* only the members of sums are wanted: other numbers are 0, other texts "" or NULL ... */
-    const char *text; /* ... but for this one: "user", "name", "reservation_source"; NULL: none */
+    const char *text; /* ... but for this one: "user", "name", "account", "reservation_source"; NULL: none */
     bool latest_first; /* by end, then by number; else in any order */
 };
 

@@ -26,6 +26,8 @@ enum parameter {
     PARAMETER_UID,
     PARAMETER_NAME,
     PARAMETER_STATE,
+    PARAMETER_ACCOUNT,
+    PARAMETER_TAG,
     PARAMETER_JOB,
     PARAMETER_AFTER_NS,
     PARAMETER_AFTER,
@@ -103,6 +105,10 @@ static void write_statement(const struct question *question, const struct histor
         strbuf_printf(sql, " AND name GLOB ?%d", PARAMETER_NAME);
     if (filter->state)
         strbuf_printf(sql, " AND state = ?%d", PARAMETER_STATE);
+    if (filter->account)
+        strbuf_printf(sql, " AND account = ?%d", PARAMETER_ACCOUNT);
+    if (filter->tag)
+        strbuf_printf(sql, " AND instr(',' || tags || ',', ',' || ?%d || ',') > 0", PARAMETER_TAG);
     if (filter->job)
         strbuf_printf(sql, " AND job = ?%d", PARAMETER_JOB);
     if (filter->after)
@@ -123,6 +129,10 @@ static void bind(const struct question *question, sqlite3_stmt *row)
         sqlite3_bind_text(row, PARAMETER_NAME, filter->name, -1, SQLITE_STATIC);
     if (filter->state)
         sqlite3_bind_text(row, PARAMETER_STATE, filter->state, -1, SQLITE_STATIC);
+    if (filter->account)
+        sqlite3_bind_text(row, PARAMETER_ACCOUNT, filter->account, -1, SQLITE_STATIC);
+    if (filter->tag)
+        sqlite3_bind_text(row, PARAMETER_TAG, filter->tag, -1, SQLITE_STATIC);
     sqlite3_bind_int64(row, PARAMETER_JOB, (sqlite3_int64)filter->job);
     sqlite3_bind_int64(row, PARAMETER_AFTER_NS, question->after_ns);
     sqlite3_bind_int64(row, PARAMETER_AFTER, (sqlite3_int64)filter->after);

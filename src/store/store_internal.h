@@ -153,9 +153,15 @@ void store_batch_end(struct store_batch *batch);
 extern const char store_history_form[];
 
 /* history.c */
-/* Which columns of a row of the history are wanted; `sums` and `text` as store_history_filter has them. */
+enum history_columns {
+    HISTORY_COLUMNS =
+#define COLUMN(type, member, kind, column, sums, form, name) +1
+#include "store/history.def"
+};
+
+/* Which of a row of the history are wanted; `sums` and `text` as store_history_filter has them. */
 struct history_want {
-    uint8_t columns[32];
+    uint8_t columns[HISTORY_COLUMNS];
     size_t count;
 };
 void store_history_want(struct history_want *want, bool sums, const char *text);

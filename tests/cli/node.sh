@@ -8,7 +8,7 @@ PREFIX=$T/prefix
 mkdir -p "$PREFIX/bin" "$PREFIX/lib/carma/vnode" "$PREFIX/share/carma"
 ln -s "$BUILD/src/cli/carma" "$BUILD/src/daemon/carmad" "$BUILD/src/vnode/carma-train" "$BUILD/src/vnode/carma-vnode" \
     "$PREFIX/bin"
-ln -s "$BUILD/src/cli/carma-tools" "$BUILD/src/dashboard/carma-dashboard" "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$BUILD/src/sandbox/carma-sandbox" "$PREFIX/lib/carma"
+ln -s "$BUILD/src/cli/carma-tools" "$BUILD/src/dashboard/carma-dashboard" "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$BUILD/src/notify/carma-notify" "$BUILD/src/sandbox/carma-sandbox" "$PREFIX/lib/carma"
 ln -s "$BUILD/python/carma_bench" "$PREFIX/lib/carma/bench"
 ln -s "$BUILD/src/vnode/libnvidia-ml.so.1" "$PREFIX/lib/carma/vnode"
 ln -s "$SOURCE/data/nodes" "$SOURCE/data/workloads.csv" "$SOURCE/data/summaries" \

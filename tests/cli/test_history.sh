@@ -8,7 +8,7 @@ expect_ok history
 [ "$(wc -l <out)" -eq 1 ] || fail "a new node has a history: $(cat out)"
 run submit --parsable -J small -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 600
 run submit --parsable -J "=cmd|' /C calc'!A0,\"x\"" --gpus 2 --gpu-memory 3G -- "$TRAIN" --memory 2G --seconds 60
-run submit --parsable -J broken --gpu-memory 1G -- false
+run submit --parsable -A thesis -J broken --gpu-memory 1G -- false
 run submit --parsable -J never --hold -- true
 run cancel 4
 run submit --parsable -J hungry --gpu-memory 2G -- "$TRAIN" --memory 60G --seconds 600
@@ -62,7 +62,7 @@ run history --until 30d
 [ "$(wc -l <out)" -eq 1 ] || fail "history --until: $(cat out)"
 expect_error 2 "not a time on a virtual node" history --since yesterday
 expect_error 2 "an end 'running' is not known" history --state running
-expect_error 2 "user, name, day" stats --by gpu
+expect_error 2 "user, account, name, day" stats --by gpu
 expect_error 1 "no months" stats --by month
 run history --csv
 python3 - "$T/out" <<'PYTHON' || fail "history --csv: $(cat out)"
@@ -75,7 +75,7 @@ for row, job in zip(rows, known):
     assert abs(float(row["gpu_s"]) - job["gpu_ns"] / 1e9) < 0.001 and None not in row.values() and None not in row, row
     assert row["wait_s"] == "" if job["wait_ns"] is None else float(row["wait_s"]) >= 0, row
 PYTHON
-for by in user name day state source; do
+for by in user account name day state source; do
     run stats --by $by --csv
     python3 - "$T/out" $by <<'PYTHON' || fail "stats --by $by --csv: $(cat out)"
 import csv, json, sys
@@ -88,6 +88,23 @@ assert sum(int(row["gpu_oom"]) for row in rows) == 1, rows
 assert sum(int(row["compared"]) for row in rows) in (2, 3), rows
 PYTHON
 done
+expect_error 2 "not a time on a virtual node" report 2026-10
+run report --csv
+cp out report.csv
+run report --json
+python3 - "$T/out" <<'PYTHON' || fail "report: $(cat report.csv out)"
+import csv, json, sys
+lines, known = json.load(open(sys.argv[1]))["lines"], json.load(open("history.json"))["jobs"]
+rows = list(csv.DictReader(open("report.csv", newline="")))
+assert [(row["account"], int(row["jobs"])) for row in rows] == [("", 4), ("thesis", 1)], rows
+assert [(line["account"], line["jobs"], line["failed"]) for line in lines] == [(None, 4, 1), ("thesis", 1, 1)], lines
+for members in (("gpu_ns",) * 2, ("modelled_energy_mj",) * 2, ("oom", "oom_crashes")):
+    assert sum(line[members[0]] for line in lines) == sum(job[members[1]] for job in known), members
+assert lines[1]["unused_gpu_ns"] == lines[1]["gpu_ns"] and lines[1]["used_permille"] is None, lines
+both = [job for job in known if job["peak_bytes"] and job["last_reserved_bytes"]]
+used = sum(job["peak_bytes"] * job["gpu_ns"] for job in both) / sum(job["last_reserved_bytes"] * job["gpu_ns"] for job in both)
+assert abs(lines[0]["used_permille"] - 1000 * used) < 2, (lines, used)
+PYTHON
 
 # sums: numbers of all of the user's jobs.
 sums() {
@@ -204,10 +221,10 @@ db = sqlite3.connect(sys.argv[1])
 db.execute("PRAGMA synchronous = OFF")
 db.execute("WITH RECURSIVE n(i) AS (VALUES (1000000) UNION ALL SELECT i + 1 FROM n WHERE i < 1200000)"
            " INSERT INTO history SELECT i, 12345, 'COMPLETED', NULL, 1, 1, 1, 1 << 62, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, i, 'declared',"
-           " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '', -1, 'unknown', '', -1, 0, 0 FROM n")
+           " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM n")
 db.executemany("INSERT INTO history SELECT ?, 12346, state, cause, submitted_ns, first_started_ns, started_ns, ended_ns, ?, gpus,"
                " gpu_ns, memory_mib_ms, memory_measured_mib_ms, energy_mj, launches, 0, 0, 0, -1, 'unknown', -1, NULL, 0, 'patient',"
-               " 'stoic', '', -1, 'unknown', '', -1, 0, 0 FROM history WHERE job = 1000000", [(job, 100 * 365 * 86400 * 10**9) for job in range(999990, 999993)])
+               " 'stoic', '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM history WHERE job = 1000000", [(job, 100 * 365 * 86400 * 10**9) for job in range(999990, 999993)])
 db.commit()
 PYTHON
 start_daemon
@@ -263,7 +280,7 @@ stop_daemon
 cp "$STATE/store.db" whole.db
 sql "UPDATE total SET gpu_ns = 0, completed = 0, cancelled = 0" \
     "INSERT INTO history SELECT 100000, uid, 'COMPLETED', cause, submitted_ns, 1, 1, ended_ns, 0, 1, 77, 0, 0, 5, 1, 0, 0,
-        0, 1, claim_source, -1, NULL, 0, user, name, workload, -1, 'unknown', '', -1, 0, 0 FROM history LIMIT 1" \
+        0, 1, claim_source, -1, NULL, 0, user, name, workload, -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM history LIMIT 1" \
     "UPDATE total SET gpu_ns = 0"
 expect_error 1 "the sums of user $(id -u) are less than those of his jobs' rows" admin verify --state "$STATE"
 cp whole.db "$STATE/store.db"

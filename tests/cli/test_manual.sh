@@ -14,6 +14,7 @@ has() {
 expect_ok help "--man=$T/pages"
 "$BUILD/src/daemon/carmad" --man >pages/carmad.8 || fail "carmad --man"
 "$BUILD/src/daemon/carmad" --settings-man >pages/carma.conf.5 || fail "carmad --settings-man"
+"$BUILD/src/notify/carma-notify" --man >pages/carma-notify.8 || fail "carma-notify --man"
 "$BUILD/src/vnode/carma-vnode" --man >pages/carma-vnode.1 || fail "carma-vnode --man"
 "$BUILD/src/vnode/carma-train" --man >pages/carma-train.1 || fail "carma-train --man"
 for page in pages/*; do

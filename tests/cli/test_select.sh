@@ -12,7 +12,7 @@ listed() { # ARGUMENT...: the ids of carma queue
 }
 
 one=$(held -J train-a)
-two=$(held -J train-b)
+two=$(held -J train-b -A thesis --tag x --tag ab,x:1)
 array=$(held -J sweep -a 0-299)
 run submit --parsable --gpu-memory 1G --wait -J over -- echo its output
 ended=$((array + 300))
@@ -23,6 +23,8 @@ while read -r expected words; do
 done <<END
 $one+$two+ --name train*
 $two+ --name *-?  $two-$array
+$two+ -A thesis --tag x:1
+$two+ --tag ab
 $one+$two+${array}_[0-299]+ -u $me
 $one+$two+${array}_[0-299]+ --me --state h
 $ended+ --state ended,running
@@ -30,7 +32,16 @@ $ended+ -s CD $ended
 ${array}_[0-2]+ ${array}_[0-2]
 $two+$ended+ $two,$ended
 END
-[ -z "$(listed --name train; listed -u nobody; listed --state running)" ] || fail 'a selector has too much'
+[ -z "$(listed --name train; listed --tag a; listed --tag ab,x; listed -A thesi; listed -u nobody; listed --state running)" ] || fail 'a selector has too much'
+while read -r text word; do
+    expect_error 2 "$(echo "$text" | tr '+' ' ')" submit "--tag=$word" -- true
+done <<END
+'a;'+is+not+a+name a;
+is+not+a+name a,
+is+there+twice a,b,a
+has+at+most+16+tags $(seq -s , 17)
+'$(printf '%065d' 0)'+is+not+a+name $(printf '%065d' 0)
+END
 run history --me
 expect_out over
 for command in 'show -J train*' 'logs -s all -J over'; do

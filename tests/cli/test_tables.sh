@@ -26,7 +26,7 @@ expect_golden cli-history.csv
 run show 22
 expect_golden cli-show-history.txt
 shows '"modelled_energy_mj": 23456789012' stats --by user --json
-expect_error 2 "user, name" stats --by gpu
+expect_error 2 "user, account, name" stats --by gpu
 expect_ok show 9
 expect_golden cli-show.txt
 run show 21

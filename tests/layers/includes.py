@@ -15,7 +15,7 @@ LEVELS = [
     ["api", "config", "trace"],
     ["gpu", "launch", "sandbox", "store", "http", "client", "evaluation", "sim"],
     ["daemon", "cli", "vnode"],
-    ["dashboard", "slurm"],
+    ["dashboard", "notify", "slurm"],
 ]
 # Which folders of a module see which others of it; "" is the module's own.
 INSIDE = {

@@ -43,7 +43,7 @@ grep -q '^--quiet --system start carmad.service$' systemctl.log || fail "carmad 
 [ "$(stat -c '%a %U' /var/lib/carma)" = '700 root' ] || fail "/var/lib/carma: $(stat -c '%a %U' /var/lib/carma)"
 [ "$(stat -c '%a' /run/carma/carma.sock)" = 666 ] || fail "the socket: $(stat -c '%a' /run/carma/carma.sock)"
 getent group carma-admin >/dev/null || fail "no group carma-admin"
-for unit in carmad.service carma-jobs.service carmad.socket carma-slurm-agent.service; do
+for unit in carmad.service carma-jobs.service carma-notify.service carmad.socket carma-slurm-agent.service; do
     systemd-analyze verify --man=no "/lib/systemd/system/$unit" >verify.log 2>&1 || fail "$unit: $(cat verify.log)"
     [ ! -s verify.log ] || fail "$unit: $(cat verify.log)"
 done

@@ -74,7 +74,9 @@ static struct store_history row_of(uint64_t job)
                                   .workload = "",
                                   .last_reserved_bytes = 9 * GIB,
                                   .last_reservation_source = "raised",
-                                  .model = ""};
+                                  .model = "",
+                                  .account = job % 2 ? "thesis" : NULL,
+                                  .tags = job % 2 ? "a,bc" : NULL};
 }
 
 STORE_TEST(test_a_row_is_put_once_and_its_energy_renewed)
@@ -98,7 +100,7 @@ STORE_TEST(test_a_row_is_put_once_and_its_energy_renewed)
     assert_rows("SELECT * FROM history",
                 "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
                 "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, "
-                "\"x\"||9663676416|raised||0|0|0\n");
+                "\"x\"||9663676416|raised||0|0|0|thesis|a,bc\n");
     assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
                                        "1048576|1250|1|2|3|0|0\n");
     assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
@@ -342,6 +344,9 @@ STORE_TEST(test_rows_are_found)
     assert_found(ASK(.name = "%_[train"), ""); /* a pattern that has no end */
     assert_found(ASK(.name = "%_[[]*"), "5 4 6 ");
     assert_found(ASK(.state = "FAILED"), "5 ");
+    assert_found(ASK(.account = "thesis"), "5 1 ");
+    assert_found(ASK(.tag = "bc"), "5 1 ");
+    assert_found(ASK(.tag = "b"), "");
     assert_found(ASK(.job = 4), "4 ");
     assert_found(ASK(.user = "bo", .name = "t*", .state = "COMPLETED", .until_ns = 300 * NS_PER_SEC), "2 ");
 }
@@ -396,7 +401,7 @@ STORE_TEST(test_questions_end)
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
             "claim_source, -1,"
-            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0, 0 FROM n, history WHERE job = 1");
+            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM n, history WHERE job = 1");
     asks = ASK(.name = "*no", .most = 9999);
     assert_error(store_read_history(directory, asks, &none, take_job, &answer, &trouble), -ETIMEDOUT, "shorter span");
     closing.closing = &closed;

@@ -106,19 +106,21 @@ STORE_TEST(test_databases_of_others)
 STORE_TEST(test_database_from_the_future)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 11");
-    assert_refused(-ENOTSUP, "form 11, this carma knows up to 10");
+    run_sql("PRAGMA user_version = 12");
+    assert_refused(-ENOTSUP, "form 12, this carma knows up to 11");
 }
 
 /* Stores of earlier versions. The first has no estimate, the second no energy; to the third there are no snapshots,
  * to the fourth no accounting (test_store_history.c), to the fifth no requests, to the sixth no errors of SM
- * activity nor sums of leases, to the eighth no parts of snapshots, to the ninth no moves; the seventh has the same
- * tables. */
+ * activity nor sums of leases, to the eighth no parts of snapshots, to the ninth no moves, to the tenth no projects;
+ * the seventh has the same tables. */
 STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
     fill(2);
-    for (int form = 1; form <= 9; form++) {
-        run_sql("ALTER TABLE history DROP COLUMN moves");
+    for (int form = 1; form <= 10; form++) {
+        run_sql("ALTER TABLE history DROP COLUMN account; ALTER TABLE history DROP COLUMN tags");
+        if (form <= 9)
+            run_sql("ALTER TABLE history DROP COLUMN moves");
         if (form <= 8)
             run_sql("DROP TABLE part");
         if (form <= 8 && form > 3)

@@ -61,10 +61,14 @@ static const struct table_column columns[] = {
     {"ENDED", false, 0, 0, false},
 };
 
-static void add_row(struct table *table, const json_t *job)
+/* Stands before the last one where a job has a project. */
+static const struct table_column project_column = {"PROJECT", false, 6, 6, false};
+
+static void add_row(struct table *table, const json_t *job, bool projects)
 {
     CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
     CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
+    CLEANUP(free_ptr) char *project = answer_safe_text(job, "account");
     CLEANUP(free_ptr) char *letter = answer_safe_text(job, "letter");
     CLEANUP(free_ptr) char *peak = answer_bytes(job, "peak_bytes");
     CLEANUP(free_ptr) char *ended = answer_time(answer_integer(job, "ended_ns", -1));
@@ -82,6 +86,8 @@ static void add_row(struct table *table, const json_t *job)
     table_cell(table, STYLE_NONE, "%s", ended_hours(answer_integer(job, "gpu_ns", 0), text));
     table_cell(table, STYLE_NONE, "%s", peak);
     table_cell(table, STYLE_NONE, "%s", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
+    if (projects)
+        table_cell(table, STYLE_NONE, "%s", project);
     table_cell(table, STYLE_NONE, "%s%s%s", ended, caught ? ", after GPU memory had run out in it" : "",
                answer_integer(job, "moves", 0) ? ", was moved off its GPUs" : "");
 }
@@ -89,12 +95,21 @@ static void add_row(struct table *table, const json_t *job)
 static void print_table(const json_t *jobs, bool more)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
-    struct table *table = table_new(columns, array_size(columns));
+    struct table_column shown[array_size(columns) + 1];
+    size_t last = array_size(columns) - 1, i;
+    bool projects = false;
+    struct table *table;
     json_t *job;
-    size_t i;
 
+    memcpy(shown, columns, sizeof columns);
     json_array_foreach (jobs, i, job)
-        add_row(table, job);
+        projects |= answer_text(job, "account") != NULL;
+    if (projects)
+        shown[last++] = project_column;
+    shown[last++] = columns[array_size(columns) - 1];
+    table = table_new(shown, last);
+    json_array_foreach (jobs, i, job)
+        add_row(table, job, projects);
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);
@@ -108,7 +123,7 @@ static const char csv_head[] =
     "id,user,uid,name,state,exit_cause,gpus,submitted,first_started,started,ended,wait_s,gpu_s,"
     "memory_gib_h,memory_measured_gib_h,modelled_energy_j,attempts,oom_crashes,handle_crashes,"
     "retries,reserved_bytes,reservation_source,estimate_bytes,estimator,peak_bytes,last_reserved_bytes,last_"
-    "reservation_source,moves";
+    "reservation_source,moves,account,tags";
 
 static void put_name(struct strbuf *out, const json_t *job, const char *member)
 {
@@ -180,6 +195,8 @@ static void print_csv(const json_t *jobs)
         put_count(&out, job, "last_reserved_bytes");
         put_name(&out, job, "last_reservation_source");
         put_count(&out, job, "moves");
+        put_name(&out, job, "account");
+        put_name(&out, job, "tags");
         out.text[out.length - 1] = '\0'; /* the last comma */
         puts(out.text);
     }

@@ -21,8 +21,9 @@ static const struct grouping {
     const char *list;
     const char *title;
 } groupings[] = {
-    {"user", "users", "USER"},    {"name", "names", "NAME"},    {"day", "days", "DAY"},
-    {"month", "months", "MONTH"}, {"state", "states", "STATE"}, {"source", "sources", "SOURCE"},
+    {"user", "users", "USER"},       {"account", "accounts", "ACCOUNT"}, {"name", "names", "NAME"},
+    {"day", "days", "DAY"},          {"month", "months", "MONTH"},       {"state", "states", "STATE"},
+    {"source", "sources", "SOURCE"},
 };
 
 struct stats_options {
@@ -32,7 +33,8 @@ struct stats_options {
 
 static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0,
-     "sum up by user (the default), name, day, month, state, or reservation (the source of memory requests)", 0},
+     "sum up by user (the default), account, name, day, month, state, or reservation (the source of memory requests)",
+     0},
     ENDED_OPTIONS,
     {0},
 };
@@ -49,7 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                 stats->grouping = &groupings[i];
                 return 0;
             }
-        nearest_refuse(&err, "--by", arg, "user, name, day, month, state or source");
+        nearest_refuse(&err, "--by", arg, "user, account, name, day, month, state or source");
         return cli_bad_usage(state, "%s", err.text);
     default:
         return ended_parse(key, arg, state, &stats->jobs);

@@ -55,6 +55,12 @@ error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_o
     case 'J':
         options->name = arg;
         return 0;
+    case 'A':
+        options->account = arg;
+        return 0;
+    case CLI_TAG_KEY:
+        options->tag = arg;
+        return 0;
     case 's':
         options->state = ended_state(arg);
         return options->state || nearest_refuse(&err, "--state: an end", arg,
@@ -99,6 +105,8 @@ void ended_put_query(struct strbuf *path, const struct ended_options *options, c
     query_put(path, "user", options->user);
     query_put(path, "name", options->name);
     query_put(path, "state", options->state);
+    query_put(path, "account", options->account);
+    query_put(path, "tag", options->tag);
 }
 
 /* ---- Figures ---- */

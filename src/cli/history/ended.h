@@ -16,6 +16,7 @@ struct ended_options {
     char me[16];      /* which may be this */
     const char *name;
     const char *state;
+    const char *account, *tag;
     bool json;
     bool csv;
 };
@@ -32,7 +33,7 @@ enum { ENDED_KEY_SINCE = 0x200, ENDED_KEY_UNTIL, ENDED_KEY_CSV };
     {"name", 'J', "PATTERN", 0, "jobs whose name matches, e.g. 'train*'", 0},                                          \
     {"state", 's', "STATE", 0,                                                                                         \
      "jobs that ended so: completed, failed, gpu_oom, cancelled, lost, refused, timeout", 0},                          \
-    {"csv", ENDED_KEY_CSV, NULL, 0, "print CSV", 0}, CLI_OPTION_JSON
+    CLI_OPTIONS_LABEL, {"csv", ENDED_KEY_CSV, NULL, 0, "print CSV", 0}, CLI_OPTION_JSON
 /* clang-format on */
 
 error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_options *options);

@@ -75,7 +75,11 @@ static const struct table_column columns[] = {
 };
 
 /* Stands before the last one where jobs wait for their turn. */
-static const struct table_column turn_column = {"TURN", true, 0, 4};
+/* Those that are there where a row has something in them, before the last one. */
+static const struct table_column turn_column = {"TURN", true, 0, 4}, project_column = {"PROJECT", false, 6, 5};
+struct extra {
+    bool turns, projects;
+};
 
 static int64_t turn_of(const json_t *job)
 {
@@ -83,10 +87,11 @@ static int64_t turn_of(const json_t *job)
 }
 
 /* The cells behind the job's number. */
-static void add_cells(struct table *table, const json_t *job, int64_t now_ns, bool turns)
+static void add_cells(struct table *table, const json_t *job, int64_t now_ns, struct extra extra)
 {
     CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
     CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
+    CLEANUP(free_ptr) char *project = answer_safe_text(job, "account");
     CLEANUP(free_ptr) char *letter = answer_safe_text(job, "letter");
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
     CLEANUP(free_ptr) char *duration = answer_job_time(job, now_ns);
@@ -100,9 +105,11 @@ static void add_cells(struct table *table, const json_t *job, int64_t now_ns, bo
                answer_true(job, "exclusive") ? "x" : "");
     table_cell(table, over ? STYLE_RED : STYLE_NONE, "%s%s", over ? "!" : "", memory);
     table_cell(table, STYLE_NONE, "%s", duration);
-    if (turns && turn_of(job) > 0)
+    if (extra.projects)
+        table_cell(table, STYLE_NONE, "%s", project);
+    if (extra.turns && turn_of(job) > 0)
         table_cell(table, STYLE_NONE, "%" PRId64, turn_of(job));
-    else if (turns)
+    else if (extra.turns)
         table_cell(table, STYLE_DIM, "-");
     table_cell(table, STYLE_NONE, "%s", where);
 }
@@ -225,7 +232,7 @@ static void add_found(struct table *table, const struct found *found)
     else
         table_cell(table, STYLE_NONE, "-");
     table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(found->job, "id", 0));
-    add_cells(table, found->job, found->now_ns, false);
+    add_cells(table, found->job, found->now_ns, (struct extra){0});
 }
 
 static void add_waiting(struct table *table, const json_t *job)
@@ -283,7 +290,7 @@ static void print_cluster(const json_t *reply)
     }
 }
 
-#define WORDS 12
+#define WORDS 16
 
 /* An option and its argument ("": it has none), behind the words that are there; NULL: not this one. */
 static void put_words(const char *words[WORDS], const char *option, const char *argument)
@@ -312,6 +319,8 @@ static int draw_cluster(const struct queue_options *queue)
     put_words(words, "--user", selectors->user);
     put_words(words, "--state", selectors->state);
     put_words(words, "--name", selectors->name);
+    put_words(words, "--account", selectors->account);
+    put_words(words, "--tag", selectors->tag);
     if (cluster_ask(&queue->cluster, commands, array_size(commands), &squeue, &reply, &err))
         return cli_fail("%s", err.text);
     slurm = slurm_waiting(&squeue, queue->cluster.timeout_ms);
@@ -330,24 +339,28 @@ static int draw_cluster(const struct queue_options *queue)
 
 static void print_jobs(const json_t *reply)
 {
-    struct table_column shown[array_size(columns) + 1];
+    struct table_column shown[array_size(columns) + 2];
     const json_t *jobs = json_object_get(reply, "jobs");
     size_t last = array_size(columns) - 1, i;
-    bool turns = false;
+    struct extra extra = {0};
     struct table *table;
     json_t *job;
 
     memcpy(shown, columns, sizeof columns);
-    shown[last + 1] = columns[last];
-    json_array_foreach (jobs, i, job)
-        turns |= turn_of(job) > 0;
-    if (turns)
-        shown[last] = turn_column;
-    table = table_new(shown, array_size(columns) + turns);
+    json_array_foreach (jobs, i, job) {
+        extra.turns |= turn_of(job) > 0;
+        extra.projects |= answer_text(job, "account") != NULL;
+    }
+    if (extra.projects)
+        shown[last++] = project_column;
+    if (extra.turns)
+        shown[last++] = turn_column;
+    shown[last++] = columns[array_size(columns) - 1];
+    table = table_new(shown, last);
     json_array_foreach (jobs, i, job) {
         CLEANUP(free_ptr) char *id = answer_job_id(job);
         table_cell(table, STYLE_NONE, "%s", id);
-        add_cells(table, job, answer_integer(reply, "now_ns", 0), turns);
+        add_cells(table, job, answer_integer(reply, "now_ns", 0), extra);
     }
     print_table(table);
     if (answer_integer(reply, "left_out", 0) > 0)

@@ -434,6 +434,8 @@ static void print_job(const json_t *job)
     print_array(job);
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
+    line_of(job, "Project", "account");
+    line_of(job, "Tags", "tags");
     print_state(job);
     line_of(json_object_get(job, "turn"), "Turn", "text");
     line_of(json_object_get(job, "kept"), "Kept", "text");
@@ -513,6 +515,8 @@ static void print_history(const json_t *job)
     line("Job", "%" PRId64, answer_integer(job, "id", 0));
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
+    line_of(job, "Project", "account");
+    line_of(job, "Tags", "tags");
     line_of(job, "State", "state");
     line_of(job, "Cause", "exit_cause");
     line("GPUs", "%" PRId64, answer_integer(job, "gpus", 0));

@@ -63,6 +63,30 @@ static char *niced(const char *value, struct spec_strings *ignored)
     return xstrdup(!*value || atoll(value) > 0 ? "-1" : "");
 }
 
+/* The types that mean something here; to whom: ~/.config/carma/notify. */
+static char *mail_type(const char *value, struct spec_strings *ignored)
+{
+    static const struct {
+        const char *type, *own;
+    } types[] = {{"NONE", ""},     {"BEGIN", "start"},     {"END", "end"},
+                 {"FAIL", "fail"}, {"TIME_LIMIT", "fail"}, {"ALL", "start,end,fail"}};
+    CLEANUP(free_ptr) char *copy = xstrdup(value);
+    struct strbuf own = {0};
+    char *rest = NULL;
+
+    strbuf_puts(&own, "");
+    for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        size_t i = 0;
+        while (i < array_size(types) && strcasecmp(types[i].type, word) != 0)
+            i++;
+        if (i == array_size(types))
+            ignore(ignored, xasprintf("--mail-type=%.40s", word));
+        else if (*types[i].own)
+            strbuf_printf(&own, "%s%s", own.length ? "," : "", types[i].own);
+    }
+    return strbuf_steal(&own);
+}
+
 /* "2", "a100", "a100:2". */
 static unsigned long long count_of(const char *item, struct spec_strings *ignored, bool *wrong)
 {
@@ -123,7 +147,7 @@ static const struct option {
     translate_value *translate; /* TAKEN, with a value */
     const char *usual;          /* IGNORED, REFUSED: the value that is so without a word; NULL: none */
 } options[] = {
-    {"account", 'A', VALUE, IGNORED},
+    {"account", 'A', VALUE, TAKEN, "--account", as_it_is},
     {"acctg-freq", 0, VALUE, IGNORED},
     {"array", 'a', VALUE, TAKEN, "--array", as_it_is},
     {"batch", 0, VALUE, IGNORED},
@@ -172,7 +196,7 @@ static const struct option {
     {"job-name", 'J', VALUE, TAKEN, "--job-name", as_it_is},
     {"kill-on-invalid-dep", 0, VALUE, QUIET},
     {"licenses", 'L', VALUE, IGNORED},
-    {"mail-type", 0, VALUE, IGNORED, .usual = "NONE"},
+    {"mail-type", 0, VALUE, TAKEN, "--notify", mail_type},
     {"mail-user", 0, VALUE, IGNORED},
     {"mcs-label", 0, VALUE, IGNORED},
     {"mem", 0, VALUE, TAKEN, "--memory", host_memory},

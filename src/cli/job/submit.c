@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/told/notify_file.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/trust/guarded.h"
@@ -98,6 +99,19 @@ static void complete_environment(struct job_spec *spec)
     }
 }
 
+/* Of what its user wants to be told of all jobs. */
+static int complete_notify(struct job_spec *spec, struct error *err)
+{
+    CLEANUP(notify_file_release) struct notify_file file = {0};
+    const char *home = getenv("HOME");
+    bool there;
+    int rc = spec->notify || !home ? 0 : notify_file_read(home, &file, &there, err);
+
+    if (rc == 0 && file.events)
+        spec->notify = xstrdup(file.events);
+    return rc;
+}
+
 static void complete_surroundings(struct job_spec *spec)
 {
     free(spec->surroundings);
@@ -149,7 +163,8 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
                         &spec->summary, err)) ||
         (rc = take_capture(spec, err)) ||
         (rc = take_file("model configuration", &spec->hf_config_name, SPEC_MAX_SUMMARY, "give a config.json",
-                        &spec->hf_config, err)))
+                        &spec->hf_config, err)) ||
+        (rc = complete_notify(spec, err)))
         return rc;
     complete_outputs(spec);
     complete_environment(spec);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/or_null.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -53,17 +54,22 @@ static const struct {
     const char *name;
     const char *list;
 } keys[GROUPS_KEY_COUNT] = {
-    [GROUPS_BY_USER] = {"user", "users"},    [GROUPS_BY_NAME] = {"name", "names"},
-    [GROUPS_BY_DAY] = {"day", "days"},       [GROUPS_BY_MONTH] = {"month", "months"},
-    [GROUPS_BY_STATE] = {"state", "states"}, [GROUPS_BY_SOURCE] = {"source", "sources"},
+    [GROUPS_BY_USER] = {"user", "users"},
+    [GROUPS_BY_NAME] = {"name", "names"},
+    [GROUPS_BY_DAY] = {"day", "days"},
+    [GROUPS_BY_MONTH] = {"month", "months"},
+    [GROUPS_BY_ACCOUNT] = {"account", "accounts"},
+    [GROUPS_BY_STATE] = {"state", "states"},
+    [GROUPS_BY_SOURCE] = {"source", "sources"},
 };
 
 const char *groups_key_text(enum groups_key key)
 {
-    return key == GROUPS_BY_USER     ? "user"
-           : key == GROUPS_BY_NAME   ? "name"
-           : key == GROUPS_BY_SOURCE ? "claim_source" /* the column */
-                                     : NULL;
+    return key == GROUPS_BY_USER      ? "user"
+           : key == GROUPS_BY_NAME    ? "name"
+           : key == GROUPS_BY_ACCOUNT ? "account"
+           : key == GROUPS_BY_SOURCE  ? "claim_source" /* the column */
+                                      : NULL;
 }
 
 enum groups_key groups_key_find(const char *name)
@@ -158,9 +164,10 @@ static struct group *group_of(struct groups *groups, const struct store_history 
 {
     int64_t number = row->uid, ended_ns = nodetime_shown_ns(row->ended_ns);
     int64_t second = ended_ns > 0 ? ended_ns / NS_PER_SEC : 0;
-    const char *text = groups->key == GROUPS_BY_NAME    ? row->name
-                       : groups->key == GROUPS_BY_STATE ? row->state
-                                                        : row->reservation_source;
+    const char *text = groups->key == GROUPS_BY_NAME      ? row->name
+                       : groups->key == GROUPS_BY_STATE   ? row->state
+                       : groups->key == GROUPS_BY_ACCOUNT ? (row->account ? row->account : "")
+                                                          : row->reservation_source;
 
     switch (groups->key) {
     case GROUPS_BY_USER:
@@ -307,7 +314,7 @@ static json_t *group_to_json(const struct groups *groups, struct group *group)
     json_t *json = json_object();
 
     if (group != &groups->total) {
-        json_object_set_new(json, keys[groups->key].name, json_string(group->label));
+        json_object_set_new(json, keys[groups->key].name, text_or_null(*group->label ? group->label : NULL));
         if (groups->key == GROUPS_BY_USER)
             json_object_set_new(json, "uid", json_integer(group->number));
         if (groups->key == GROUPS_BY_DAY || groups->key == GROUPS_BY_MONTH)

@@ -16,6 +16,7 @@
 enum groups_key {
     GROUPS_BY_USER,
     GROUPS_BY_NAME,
+    GROUPS_BY_ACCOUNT,
     GROUPS_BY_DAY,
     GROUPS_BY_MONTH,
     GROUPS_BY_STATE,

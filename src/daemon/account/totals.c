@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "core/verdict.h"
 #include "store/store.h"
@@ -116,6 +117,8 @@ struct store_history history_row_of(const struct job_view *view)
         .estimated_permille = view->common->estimate.uncorrected_permille,
         .activity_permille = view->activity_permille,
         .moves = view->moves,
+        .account = view->common->spec->account,
+        .tags = view->common->spec->tags,
     };
 }
 

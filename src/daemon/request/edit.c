@@ -118,11 +118,13 @@ static int wants_of(const struct daemon *daemon, const struct job_view *view, co
     return 0;
 }
 
-static int judge(const struct daemon *daemon, const struct job_view *view, const struct job_spec *spec,
+static int judge(const struct daemon *daemon, const struct job_view *view, struct job_spec *spec,
                  const struct edit *edit, struct record_edited *edited, struct error *err)
 {
     int rc = job_spec_check(spec, err);
 
+    if (rc == 0)
+        rc = submission_limit_time(&daemon->config, spec, err);
     if (rc == 0)
         rc = submission_check_host(&daemon->config, spec, err);
     return rc ? rc : wants_of(daemon, view, spec, edit, edited, err);

@@ -190,7 +190,7 @@ static bool is_of_totals(const struct question *question)
 {
     return question->kind == QUESTION_STATS && question->key == GROUPS_BY_USER &&
            question->filter.since_ns == INT64_MIN && question->filter.until_ns == INT64_MAX && !question->filter.name &&
-           !question->filter.state;
+           !question->filter.state && !question->filter.account && !question->filter.tag;
 }
 
 struct merge {
@@ -298,6 +298,8 @@ static void question_free(struct question *question)
     free((char *)question->filter.user);
     free((char *)question->filter.name);
     free((char *)question->filter.state);
+    free((char *)question->filter.account);
+    free((char *)question->filter.tag);
     free(question);
 }
 
@@ -428,6 +430,8 @@ static void ask(struct daemon *daemon, struct http_request *request, struct ques
     question->filter.user = copy_of(asked.filter.user);
     question->filter.name = copy_of(asked.filter.name);
     question->filter.state = copy_of(asked.filter.state);
+    question->filter.account = copy_of(asked.filter.account);
+    question->filter.tag = copy_of(asked.filter.tag);
     while (*link)
         link = &(*link)->next;
     *link = question;
@@ -472,7 +476,8 @@ static bool read_filter(struct http_request *request, struct store_history_filte
     *filter = (struct store_history_filter){.since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = UINT32_MAX};
     if (!read_time(request, "since", &filter->since_ns) || !read_time(request, "until", &filter->until_ns) ||
         !read_text(request, "user", &filter->user) || !read_text(request, "name", &filter->name) ||
-        !read_text(request, "state", &filter->state))
+        !read_text(request, "state", &filter->state) || !read_text(request, "account", &filter->account) ||
+        !read_text(request, "tag", &filter->tag))
         return false;
     if (!filter->state || is_ended_state(filter->state))
         return true;
@@ -538,7 +543,8 @@ void history_get_stats(struct daemon *daemon, struct http_request *request)
 
     question.key = by ? groups_key_find(by) : GROUPS_BY_USER;
     if (question.key == GROUPS_KEY_COUNT)
-        http_reply_error(request, 400, "by '%.40s' is not known: say user, name, day, month, state or source", by);
+        http_reply_error(request, 400, "by '%.40s' is not known: say user, account, name, day, month, state or source",
+                         by);
     else if (question.key == GROUPS_BY_MONTH && nodetime_scale() != 1)
         http_reply_error(request, 400, "a virtual node's time has no months: say by=day");
     else if (read_filter(request, &question.filter))

@@ -6,6 +6,8 @@
 #include <strings.h>
 
 #include "api/array.h"
+#include "api/spec.h"
+#include "api/told/label.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "daemon/request/requests.h"
@@ -191,6 +193,8 @@ static int read_all(const struct daemon *daemon, const struct http_request *requ
 
     selection->user = http_query(request, "user");
     selection->name = http_query(request, "name");
+    selection->account = http_query(request, "account");
+    selection->tag = http_query(request, "tag");
     if (whose && strcmp(whose, "self") == 0)
         selection->uid = request->uid;
     else if (!requests_read_number(whose, 10, UINT64_MAX, &selection->uid))
@@ -279,7 +283,15 @@ static bool is_of_ids(struct selection *selection, const struct job_view *view)
 bool selection_is_all(const struct selection *selection)
 {
     return !selection->ids && !selection->user && selection->uid == UINT64_MAX && !selection->has_states &&
-           !selection->name && !selection->array;
+           !selection->name && !selection->account && !selection->tag && !selection->array;
+}
+
+static bool is_labelled(const struct job_view *view, const struct selection *selection)
+{
+    const struct job_spec *spec = view->common->spec;
+
+    return (!selection->account || (spec->account && strcmp(spec->account, selection->account) == 0)) &&
+           (!selection->tag || labels_have(spec->tags, selection->tag));
 }
 
 bool selection_has(struct selection *selection, const struct job_view *view)
@@ -289,7 +301,7 @@ bool selection_has(struct selection *selection, const struct job_view *view)
            (!selection->array || view->wants->array == selection->array) &&
            (!selection->user || is_of_user(view, selection->user)) &&
            (!selection->name || matches(selection->name, common_text_first(view->name))) &&
-           (!selection->ids || is_of_ids(selection, view));
+           is_labelled(view, selection) && (!selection->ids || is_of_ids(selection, view));
 }
 
 const struct job_view *selection_begin(const struct selection *selection, const struct views *views)

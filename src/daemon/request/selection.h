@@ -4,6 +4,7 @@
  *     user=NAME, uid=U       whose; uid=self: the caller's
  *     state=S,S              the names and letters of states; all, running, waiting, ended
  *     name=GLOB              with * and ?
+ *     account=NAME, tag=NAME of which project; one of its tags
  *
  * To add a word: a member here, its line in selection_read() and in selection_has(). */
 #ifndef CARMA_DAEMON_REQUEST_SELECTION_H
@@ -29,8 +30,8 @@ struct selection {
     uint32_t states;  /* 1 << enum job_state */
     bool has_states;  /* they were said */
     uint64_t uid;     /* UINT64_MAX: everybody's */
-    const char *user; /* borrowed from the request, as is the name; NULL: any */
-    const char *name;
+    const char *user; /* borrowed from the request, as are the others; NULL: any */
+    const char *name, *account, *tag;
     uint64_t array;               /* 0: of any, or none */
     struct selected_ids *ids;     /* owned array */
     size_t id_count, id_capacity; /* 0: any */

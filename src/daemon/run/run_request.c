@@ -102,6 +102,7 @@ static void tell_command(struct launch_request *request, const struct job_spec *
     request->error = spec->error;
     request->conda_environment = spec->conda_environment;
     request->surroundings = spec->surroundings;
+    request->on_end = spec->on_end;
     request->script = spec->script;
     request->arguments = spec->command.items;
     request->argument_count = spec->command.count;

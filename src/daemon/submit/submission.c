@@ -2,7 +2,8 @@
  *
  * submission_start() queues it. start_waiting() gives each user's first one its turn, and after() follows each turn: it
  * finishes those that are over (submission_take.c) and lets others go before the same user's next. Large requests and
- * costly estimates go through a lane of one turn at a time (lane_of). */
+ * costly estimates go through a lane of one turn at a time (lane_of). The administrator's filter, where there is one,
+ * has its turn when all is read. */
 #include "daemon/submit/submission_internal.h"
 
 #include <errno.h>
@@ -23,6 +24,16 @@ static bool is_over(const struct submission *submission)
     return submission->status != 201 || (submission_is_read(submission) && submission->completed == submission->count);
 }
 
+static void take_turn(struct submission *submission)
+{
+    if (submission->filter_output)
+        submission_filter_apply(submission);
+    else if (!is_over(submission))
+        submission_read(submission);
+    if (is_over(submission) && submission_filter_is_due(submission))
+        submission_filter_prepare(submission);
+}
+
 /* Behind the loop, which is another thread of the process: on a busy machine it would wait for a processor behind all
  * estimates of all users. Only root gets its priority back. */
 static void work_on_pool(uv_work_t *done)
@@ -32,7 +43,7 @@ static void work_on_pool(uv_work_t *done)
 
     if (yields)
         setpriority(PRIO_PROCESS, 0, before + POOL_NICE);
-    submission_read(done->data);
+    take_turn(done->data);
     if (yields)
         setpriority(PRIO_PROCESS, 0, before);
 }
@@ -60,6 +71,8 @@ static void finish(struct submission *submission)
     free(submission->pieces);
     free(submission->applicants);
     free(submission->owner.user);
+    free(submission->filter_input);
+    free(submission->filter_output);
     free(submission);
 }
 
@@ -124,8 +137,13 @@ static void start_waiting(struct daemon *daemon)
 {
     for (struct submission *submission = daemon->submissions; submission; submission = submission->next) {
         struct submission **lane = lane_of(submission);
-        if (submission->started || *first_of(daemon, submission->uid) != submission ||
-            (lane && *lane && *lane != submission))
+        if (submission->started || *first_of(daemon, submission->uid) != submission)
+            continue;
+        if (is_over(submission)) {
+            submission_filter_start(submission);
+            continue;
+        }
+        if (lane && *lane && *lane != submission)
             continue;
         if (lane)
             *lane = submission;
@@ -168,7 +186,7 @@ static void after(uv_work_t *done, int canceled)
     submission->read = submission_is_read(submission);
     submission->started = false;
     leave_lanes(submission);
-    if (is_over(submission) || daemon->stopping) {
+    if ((is_over(submission) && !submission_filter_is_due(submission)) || daemon->stopping) {
         *first_of(daemon, uid) = submission->next;
         finish(submission);
         if (was_large) /* at once: the next is read by another thread, and each has kept the memory of its last */
@@ -179,6 +197,24 @@ static void after(uv_work_t *done, int canceled)
         finish_waiting(daemon);
     else
         start_waiting(daemon);
+}
+
+void submission_go_on(struct submission *submission)
+{
+    uv_queue_work(submission->daemon->loop, &submission->work, work_on_pool, after);
+}
+
+void submissions_stop(struct daemon *daemon)
+{
+    for (struct submission **at = &daemon->submissions, *submission; (submission = *at);) {
+        if (!submission->filter) {
+            at = &submission->next;
+            continue;
+        }
+        *at = submission->next;
+        low_child_free(submission->filter);
+        finish(submission);
+    }
 }
 
 /* Reading it takes less than waking a thread, and nothing is to be estimated. A text in which a letter is escaped may
@@ -216,7 +252,7 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
     *end_of(daemon) = submission;
     if (alone && is_quick(submission) && owners_find(daemon->owners, uid, &submission->owner)) {
         submission->started = true;
-        submission_read(submission);
+        take_turn(submission);
         after(&submission->work, 0);
     } else {
         start_waiting(daemon);

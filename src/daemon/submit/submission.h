@@ -30,10 +30,15 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
                       void *user);
 
 /* For others that make a job's wants from its spec: all that it says itself; its memory, by the declared figure, else a
- * recorded or estimated one; and whether the host has what it says (-EINVAL). */
+ * recorded or estimated one; whether it may run for so long, which one
+ * that does not say is given; and whether the host has what it says (-EINVAL). */
 void submission_says(const struct job_spec *spec, struct record_submitted *wants);
 void submission_set_request(const struct config *config, const struct job_spec *spec,
                             const struct job_estimate *estimate, struct record_submitted *wants);
+int submission_limit_time(const struct config *config, struct job_spec *spec, struct error *err);
 int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err);
+
+/* Those whose filter runs are refused. */
+void submissions_stop(struct daemon *daemon);
 
 #endif

@@ -10,6 +10,7 @@
 #include "api/spec.h"
 #include "base/json/json_read.h"
 #include "daemon/engine/repeats.h"
+#include "daemon/low_child.h"
 #include "daemon/submit/dependencies.h"
 
 /* What the models of a request may cost together, in events that are replayed. */
@@ -23,6 +24,7 @@ struct applicant {
     size_t environment; /* of the submission's */
     uint64_t model;     /* digest of all that its estimate depends on; 0: there is nothing to estimate */
     int64_t events;     /* that it has been given of the request's */
+    bool ranked;        /* the administrator's filter has given it its priority */
     bool costly;        /* its estimate is still to be made, in a turn of its own */
     struct job_estimate estimate;
     struct record_submitted wants;
@@ -56,6 +58,10 @@ struct submission {
     bool looked_up;                      /* by this submission */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */
     uint64_t digest;                     /* of the body */
+    struct low_child *filter;            /* the administrator's, while it runs (submission_filter.c) */
+    bool filtered;                       /* it has run */
+    char *filter_input;                  /* owned */
+    char *filter_output;                 /* owned; to be applied */
     int status;                          /* 201 as long as nothing is wrong */
     struct error err;
 };
@@ -70,5 +76,15 @@ void submission_read(struct submission *submission);
 
 /* submission_take.c: judges what was read, and takes in all jobs or none. *jobs: the answer's (submission.h). */
 void submission_take(struct submission *submission, json_t **jobs);
+
+/* submission.c: its next turn, for those that wait for something else than the pool. */
+void submission_go_on(struct submission *submission);
+
+/* submission_filter.c: whether the filter has still to see it; its input, made on any thread; starts it where one more
+ * may run now; does what it said, on any thread. */
+bool submission_filter_is_due(const struct submission *submission);
+void submission_filter_prepare(struct submission *submission);
+void submission_filter_start(struct submission *submission);
+void submission_filter_apply(struct submission *submission);
 
 #endif

@@ -257,6 +257,19 @@ static int check_cpus(const struct job_spec *spec, struct error *err)
                      (int64_t)spec->cpus, here);
 }
 
+int submission_limit_time(const struct config *config, struct job_spec *spec, struct error *err)
+{
+    int64_t most_ns = config->time_limit_max_ns, usual_ns = config->time_limit_default_ns;
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+
+    if (spec->time_limit_ns < 0 && (usual_ns || most_ns))
+        spec->time_limit_ns = usual_ns && (!most_ns || usual_ns < most_ns) ? usual_ns : most_ns;
+    if (!most_ns || spec->time_limit_ns <= most_ns)
+        return 0;
+    return error_set(err, EINVAL, "--time: %s is more than one job may take here, %s (time_limit_max): ask for less",
+                     format_duration(spec->time_limit_ns, asked), format_duration(most_ns, most));
+}
+
 int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err)
 {
     int rc = check_host_memory(config, spec, err);
@@ -288,7 +301,8 @@ static int read_applicant(struct submission *submission, const json_t *json, str
     struct error *err = &submission->err;
     int status;
 
-    if (job_spec_from_json(json, spec, err) != 0 || submission_check_host(config, spec, err) != 0)
+    if (job_spec_from_json(json, spec, err) != 0 || submission_limit_time(config, spec, err) != 0 ||
+        submission_check_host(config, spec, err) != 0)
         return 400;
     if (spec->engine || spec->cluster || spec->slurm_job >= 0 || spec->slurm_restart >= 0 || spec->slurm_node) {
         error_set(err, EINVAL, "engine, cluster and slurm_... are what carma says of a lease: leave them out");

@@ -127,7 +127,8 @@ static int check_applicants(struct submission *submission)
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         fit_request(submission->daemon->core, &applicant->wants);
-        if (applicant->spec.priority > 0 && access_view_of(submission->uid, (uid_t)-1) != ACCESS_ALL) {
+        if (applicant->spec.priority > 0 && !applicant->ranked &&
+            access_view_of(submission->uid, (uid_t)-1) != ACCESS_ALL) {
             error_set(&submission->err, EPERM,
                       "job '%s': priority %" PRId32 " is above 0: an administrator gives such (carma edit ID "
                       "priority=N); say 0 or below",

@@ -322,6 +322,8 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
     json_object_set_new(json, "user", text_or_null(job_view_user(view)));
     json_object_set_new(json, "uid", json_integer(view->wants->uid));
+    json_object_set_new(json, "account", text_or_null(spec->account));
+    json_object_set_new(json, "tags", text_or_null(spec->tags));
     json_object_set_new(json, "engine", json_string(spec->engine ? spec->engine : "local"));
     json_object_set_new(json, "cluster", text_or_null(spec->cluster));
     json_object_set_new(json, "slurm_job", integer_or_null(spec->slurm_job, spec->slurm_job > 0));
@@ -356,6 +358,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
     json_object_set_new(json, "last_end", text_or_null(last_end));
+    json_object_set_new(json, "notify", text_or_null(access == ACCESS_ALL ? spec->notify : NULL));
     json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
     json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));

@@ -354,6 +354,41 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     execute(request->arguments, report_fd);
 }
 
+void child_run_after(const struct request *of_job, const char *group, const char *cause, int code)
+{
+    CLEANUP(free_ptr) char *status = xasprintf("%d", code);
+    int nobody = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct request after = *of_job;
+    enum child_stage ignored;
+    struct strbuf *own;
+    size_t own_count;
+    struct error err;
+
+    setsid();
+    if (group)
+        cgroup_enter(group);
+    inherit_reset();
+    signals_reset();
+    if (child_become_user(&after, &err) < 0)
+        _exit(EXIT_NOT_RUN);
+    if (geteuid() != 0)
+        leave_session_keyring();
+    if (after.surroundings)
+        surroundings_take(after.surroundings);
+    if (enter_directory(after.directory, &err) < 0)
+        _exit(EXIT_NOT_RUN);
+    own = variables_of_carma(&after, NULL, &own_count);
+    environ = variables_of_job(&after, own, own_count);
+    setenv("CUDA_VISIBLE_DEVICES", "", 1); /* its GPUs are others' by now */
+    setenv("CARMA_EXIT_CAUSE", cause, 1);
+    setenv("CARMA_EXIT_CODE", status, 1);
+    after.launch = after.launch > 1 ? after.launch : 2; /* behind the job's own output */
+    open_outputs(&after, nobody, &ignored);
+    dup2(nobody, 0);
+    execl("/bin/sh", "sh", "-c", after.on_end, NULL);
+    _exit(EXIT_NOT_RUN);
+}
+
 int child_exec_main(int argc, char **argv)
 {
     int report_fd, own_count;

@@ -35,6 +35,11 @@ int child_become_user(const struct request *request, struct error *err);
 void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
     __attribute__((noreturn));
 
+/* In a forked child: becomes the user's command on_end, with the job's environment and outputs, and without a GPU.
+ * Nobody is told where that fails. */
+void child_run_after(const struct request *of_job, const char *group, const char *cause, int code)
+    __attribute__((noreturn));
+
 /* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: the command that
  * the login shell executes once the environment is active. Restores the settings that the profile may have changed, and
  * runs the command. */

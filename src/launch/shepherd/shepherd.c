@@ -323,6 +323,8 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         leave_nothing(s);
     write_last_status(s);
     wake(s);
+    if (s->status.phase == LAUNCH_ENDED && s->request.on_end && !s->request.lease && !s->abandoned)
+        on_end_run(s);
     if (s->abandoned)
         outlive_abandoned(s);
     return 0;

@@ -121,6 +121,10 @@ void ending_conclude(struct shepherd *s);
 /* Once that has ended: whether the others have had a moment to end as well. Those that have not are then noted. */
 bool left_is_settled(struct shepherd *s);
 
+/* ---- on_end.c: the command that the job's user wants then ---- */
+
+void on_end_run(struct shepherd *s);
+
 /* ---- heal.c: what others remove of a running launch is made again ---- */
 
 void heal_turn(struct shepherd *s);
