@@ -50,7 +50,7 @@ static bool has_seen(const struct seen *seen, uint64_t key)
 /* `auto` may ask any of them but the last, which knows no other rows than they do. */
 static struct seen find_seen(const struct estimator *estimator, enum dataset_kind kind)
 {
-    static const char *const models[] = {"replay", "gpumemnet", "schedtune"};
+    static const char *const models[] = {"replay", "gpumemnet"};
     bool any = strcmp(estimator->name, "auto") == 0;
     struct seen seen = {0};
 
