@@ -206,14 +206,13 @@ def print_rows(answered):
               share(answer.get("sm_activity_permille")), *(mib(size) for size in run.published.values()), sep=",")  # fmt: skip
 
 
-def number(options, name, low, high, what):
-    text = options[name]
+def bins_of(text):
     try:
         value = float(text) if text.strip("0123456789.") == "" else -1
     except ValueError:
         value = -1
-    if not low <= value <= high:
-        raise show.usage("evaluate", f"--{name}: '{text[:40]}' is not a {what} from {low:g} to {high:g}")
+    if not 0.01 <= value <= 1000:
+        raise show.usage("evaluate", f"--bins: '{text[:40]}' is not a number of GB from 0.01 to 1000")
     return value
 
 
@@ -228,13 +227,10 @@ def check(options):
         raise show.usage("evaluate", "--rows is for --dataset")
     if "rows" in options and "json" in options:
         raise show.usage("evaluate", "either --json or --rows, not both")
-    if "quantile" in options:
-        number(options, "quantile", 0.001, 0.999, "probability")
-    return subjects[0], number(options, "bins", 0.01, 1000, "number of GB") if "bins" in options else None
+    return subjects[0], bins_of(options["bins"]) if "bins" in options else None
 
 
-def evaluate(options, bins, estimators):
-    machine = estimators.ask({"ask": "machine"})
+def evaluate(options, bins, estimators, machine):
     kind, runs, left_out = datasets.read(options["dataset"], options.get("captures"), machine["published"])
     if "questions" in options:
         sys.stdout.writelines(run.question() for run in runs)
@@ -261,10 +257,11 @@ def evaluate(options, bins, estimators):
 
 
 def run(options):
-    subject, bins = check(options)
     estimators = Estimators(options["carma"], options)
+    machine = estimators.ask({"ask": "machine"})  # before all else: it refuses what it does not know
+    subject, bins = check(options)
     if subject == "dataset":
-        evaluate(options, bins, estimators)
+        evaluate(options, bins, estimators, machine)
         return
     report, text = getattr(sharing, subject)(options[subject], estimators.ask)
     print(json.dumps(report, indent=2) if "json" in options else text)
