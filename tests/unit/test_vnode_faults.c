@@ -246,16 +246,4 @@ TEST_BETWEEN(xids_are_events, setup, teardown)
     assert_int_equal(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
 }
 
-TEST_BETWEEN(bad_injections, setup, teardown)
-{
-    struct strike strike = {.gpus = 1, .until_ns = INT64_MAX, .pid = getpid()};
-
-    assert_int_equal(inject(&f.node, "rust", &strike, &trouble), -EINVAL);
-    assert_non_null(strstr(trouble.text, "'rust' is not a fault"));
-    assert_int_equal(inject(&f.node, "xid", &strike, &trouble), -EINVAL);
-    assert_int_equal(inject(&f.node, "mps-fault", &strike, &trouble), -ESRCH); /* not on the node */
-    strike.pid = 0;
-    assert_int_equal(inject(&f.node, "mps-fault", &strike, &trouble), -EINVAL);
-}
-
 RUN_LIBRARY_TESTS
