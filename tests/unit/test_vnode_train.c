@@ -239,44 +239,6 @@ TEST_BETWEEN(bad_requests, setup, teardown)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-/* Each failure on request: how it ends, and its message on stderr. */
-TEST_BETWEEN(failures_on_request, setup, teardown)
-{
-    static const struct {
-        const char *name;
-        int signal, status; /* by which it ends; or its exit status */
-        const char *says;   /* NULL: nothing at all */
-    } cases[] = {
-        {"library-handle", 0, 0, NULL}, /* there is memory for it */
-        {"host-oom", SIGKILL, 0, NULL},
-        {"illegal-access", 0, 1, "CUDA error: an illegal memory access was encountered"},
-        {"hardware", 0, 1, "CUDA error: uncorrectable ECC error encountered"},
-        {"bug", 0, 1, "IndexError"},
-        {"false-oom", 0, 1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has"},
-        {"recovered-oom", 0, 0, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB"},
-    };
-    struct job jobs[array_size(cases)];
-
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *options = xasprintf("--memory 5G --seconds 100 --fail %s", cases[i].name);
-
-        jobs[i] = start(cases[i].name, i % 2 ? "1" : "3", options);
-    }
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *err = NULL;
-        int status = finish(&jobs[i], NULL, &err);
-
-        if (cases[i].signal ? !WIFSIGNALED(status) || WTERMSIG(status) != cases[i].signal
-                            : !WIFEXITED(status) || WEXITSTATUS(status) != cases[i].status)
-            fail_msg("%s: wait status %x", cases[i].name, (unsigned int)status);
-        if (cases[i].says ? !strstr(err, cases[i].says) : *err)
-            fail_msg("%s says '%s'", cases[i].name, err);
-    }
-    assert_int_equal(atomic_load(&f.node.file->xid_count), 1); /* of the hardware's */
-    assert_int_equal(f.node.file->xids[0].xid, 48);
-    assert_int_equal(f.node.file->xids[0].pid, jobs[3].pid);
-}
-
 TEST_BETWEEN(a_handle_needs_memory, setup, teardown)
 {
     struct job filler = start("filler", "2", "--memory 34G --seconds 100000"), job;
