@@ -71,11 +71,10 @@ def content(path):
 
 def lines_of(path):
     """Those with data, by their numbers. Some tools put a line's end inside its quotes."""
-    for number, line in enumerate(content(path).split(b"\n"), 1):
-        if len(line) > MAX_LINE:
+    for number, read in enumerate(content(path).split(b"\n"), 1):
+        if len(read) > MAX_LINE:
             raise Failure(f"{path}:{number}: the line is longer than {MAX_LINE} bytes: split the file into lines")
-        line = line[:-1] if line.endswith(b"\r") else line
-        line = line[:-2] + b'"' if line.endswith(b'\r"') else line
+        line = re.sub(rb'\r"$', b'"', read.removesuffix(b"\r"))
         bad = re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", line)
         if bad:
             raise Failure(f"{path}:{number}: byte 0x{line[bad.start()]:02x} at column {bad.start() + 1}: this is not a "

@@ -211,7 +211,7 @@ class Figures(unittest.TestCase):
     cases = known((10, False, 11, 12),  # right; +10%, answer +20%
                   (20, False, 19, 19),  # below; -5%, answer too low
                   (25, False, 30, 50),  # above; +20%, answer +100%
-                  (8, False, 9, 8),  # right; +12.5%, answer just enough
+                  (8, False, 7, 8),  # right; -12.5%, answer just enough
                   (30, True, 36, 40),  # right: out of memory
                   (30, True, 35, 40))  # below: it just fits  # fmt: skip
 
