@@ -1,4 +1,4 @@
-/* Usage: bench-gpumemnet KIND:FILE... (as in `carma evaluate --dataset`; rows of other families are left out).
+/* Usage: carma evaluate --dataset KIND:FILE --questions | bench-gpumemnet (rows of other families are left out).
  * Classifies every row by both kinds of GPUMemNet's classifiers: by the model that has not seen the row's fold, and by
  * that of all rows. Prints `KEY FAMILY CLASSIFIER FOLD CLASS LOGIT...`, and on standard error the time of one answer.
  * bench/gpumemnet compares it with Python's results on the same tables. */
@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "questions.h"
 #include "estimate/learned/gpumemnet.h"
-#include "evaluation/dataset.h"
 
 static double now_us(void)
 {
@@ -19,7 +19,7 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static int print_row(const struct dataset_row *row, const struct gpumemnet_input *input, enum gpumemnet_kind kind,
+static int print_row(const struct question *question, const struct gpumemnet_input *input, enum gpumemnet_kind kind,
                      int32_t fold, struct error *err)
 {
     struct gpumemnet_classes classes;
@@ -27,58 +27,40 @@ static int print_row(const struct dataset_row *row, const struct gpumemnet_input
 
     if (rc)
         return rc;
-    printf("%016" PRIx64 " %s %s %d %u", row->key, gpumemnet_family_names[input->family], gpumemnet_kind_names[kind],
-           (int)fold, classes.best);
+    printf("%016" PRIx64 " %s %s %d %u", question->key, gpumemnet_family_names[input->family],
+           gpumemnet_kind_names[kind], (int)fold, classes.best);
     for (uint32_t c = 0; c < classes.count; c++)
         printf(" %.6f", (double)classes.logits[c]);
     putchar('\n');
     return 0;
 }
 
-static int print_kind(const struct dataset *dataset, enum gpumemnet_kind kind, struct error *err)
+static double spent_us[GPUMEMNET_KIND_COUNT];
+static size_t answers;
+
+static int use(struct question *question, const json_t *json, struct error *err)
 {
-    double start = now_us();
-    size_t answers = 0;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    int rc = gpumemnet_input_read(&input, &question->layers, question->training.batch_size, err);
 
-    for (const struct dataset_row *row = dataset->rows; row < dataset->rows + dataset->count; row++) {
-        CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-        int rc = gpumemnet_input_read(&input, &row->layers, row->training.batch_size, err);
-
-        if (rc == -ENOTSUP) /* no family of ours */
-            continue;
-        if (rc || print_row(row, &input, kind, dataset_fold(row), err) || print_row(row, &input, kind, -1, err))
-            return -1;
-        answers += 2;
+    if (rc == -ENOTSUP) /* no family of ours */
+        return 0;
+    for (int kind = 0; rc == 0 && kind < GPUMEMNET_KIND_COUNT; kind++) {
+        double start = now_us();
+        rc = print_row(question, &input, kind, (int32_t)(question->key % QUESTION_FOLDS), err);
+        if (rc == 0)
+            rc = print_row(question, &input, kind, -1, err);
+        spent_us[kind] += now_us() - start;
     }
-    fprintf(stderr, "%s %s: %.3f ms an answer\n", dataset_kind_names[dataset->kind], gpumemnet_kind_names[kind],
-            (now_us() - start) / 1e3 / (double)answers);
-    return 0;
+    answers += 2;
+    return rc;
 }
 
-static int print_dataset(const char *which, struct error *err)
+int main(void)
 {
-    CLEANUP(dataset_release) struct dataset dataset = {0};
+    int status = each_question("bench-gpumemnet", use);
 
-    if (dataset_read(&dataset, which, NULL, err))
-        return -1;
-    for (int kind = 0; kind < GPUMEMNET_KIND_COUNT; kind++)
-        if (print_kind(&dataset, kind, err))
-            return -1;
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    struct error err;
-
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench-gpumemnet KIND:FILE...\n");
-        return 2;
-    }
-    for (int i = 1; i < argc; i++)
-        if (print_dataset(argv[i], &err)) {
-            fprintf(stderr, "bench-gpumemnet: %s\n", err.text);
-            return 1;
-        }
-    return 0;
+    for (int kind = 0; answers && kind < GPUMEMNET_KIND_COUNT; kind++)
+        fprintf(stderr, "%s: %.3f ms an answer\n", gpumemnet_kind_names[kind], spent_us[kind] / 1e3 / (double)answers);
+    return status;
 }

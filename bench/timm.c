@@ -1,6 +1,7 @@
-/* Usage: bench-timm timm:FILE CAPTURES (as in `carma evaluate --dataset`). For each row with a capture and each
- * training set-up that it may have been measured with, prints CSV in MiB. The columns are the measurement, the replay's
- * best guess, the allocator's reserve, the most that tensors took at once, and the context. bench/timm reads it. */
+/* Usage: carma evaluate --dataset timm:FILE --captures DIR --questions | bench-timm. For each row with a capture and
+ * each training set-up that it may have been measured with, prints CSV in MiB. The columns are the measurement, the
+ * replay's best guess, the allocator's reserve, the most that tensors took at once, and the context. bench/timm reads
+ * it. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "questions.h"
 #include "estimate/estimate.h"
-#include "evaluation/dataset.h"
 
 struct setup {
     const char *name;
@@ -83,12 +84,12 @@ static double mib(int64_t bytes)
     return (double)bytes / (double)MIB;
 }
 
-static int print_changed(const struct dataset *dataset, const struct dataset_row *row, const struct setup *setup,
+static int print_changed(const struct question *asked, const json_t *json, const struct setup *setup,
                          struct capture *capture, struct error *err)
 {
     struct estimate_question question = {.capture = capture,
-                                         .training = row->training,
-                                         .profile = dataset->profile,
+                                         .training = asked->training,
+                                         .profile = machine_profile_find("a100-40g-thesis"),
                                          .declared_bytes = -1,
                                          .quantile_permille = 980,
                                          .fold = -1};
@@ -107,60 +108,45 @@ static int print_changed(const struct dataset *dataset, const struct dataset_row
         return rc;
     for (int i = 0; i < MEMORY_CATEGORY_COUNT; i++)
         allocated += estimated.parts[i];
-    printf("%s,\"%s\",%d,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.3f,%.1f\n", row->name, setup->name,
-           row->out_of_memory, mib(row->measured_bytes), mib(estimated.median_bytes),
+    printf("%s,\"%s\",%d,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.3f,%.1f\n", asked->name, setup->name,
+           said_number(json, "out_of_memory") > 0, mib(said_number(json, "measured_bytes")),
+           mib(estimated.median_bytes),
            mib(estimated.median_bytes - estimated.context_bytes - estimated.correction_bytes), mib(allocated),
-           mib(estimated.context_bytes), mib(program->parameter_bytes), mib(tensors), mib(row->published[1]),
-           mib(input), mib(program->activation_elements * 4));
+           mib(estimated.context_bytes), mib(program->parameter_bytes), mib(tensors),
+           mib(said_number(json, "faketensor_bytes")), mib(input), mib(program->activation_elements * 4));
     return 0;
 }
 
-/* As recorded: the data set's own has been changed already. */
-static int read_again(struct capture *capture, const struct dataset_row *row, const char *captures, struct error *err)
+/* As recorded: the question's own has been changed already. */
+static int read_again(struct capture *capture, const char *path, int64_t batch_size, struct error *err)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("%s/%.*s.capture", captures, (int)strcspn(row->name, " "), row->name);
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
     int rc = file_read(path, CAPTURE_MAX_BYTES, &text, &length, err);
 
-    return rc ? rc : capture_read(capture, path, text, length, row->training.batch_size, err);
+    return rc ? rc : capture_read(capture, path, text, length, batch_size, err);
 }
 
-static int print_row(const struct dataset *dataset, const struct dataset_row *row, const char *captures,
-                     struct error *err)
+static int use(struct question *question, const json_t *json, struct error *err)
 {
-    for (size_t i = 0; i < array_size(setups); i++) {
+    for (size_t i = 0; question->capture && i < array_size(setups); i++) {
         struct capture capture;
-        int rc = read_again(&capture, row, captures, err);
-        if (rc)
+        int rc = read_again(&capture, said_text(json, "capture"), question->training.batch_size, err);
+        if (rc == 0) {
+            rc = print_changed(question, json, &setups[i], &capture, err);
+            capture_release(&capture);
+        }
+        if (rc) {
+            error_prefix(err, "%s", question->name);
             return rc;
-        rc = print_changed(dataset, row, &setups[i], &capture, err);
-        capture_release(&capture);
-        if (rc)
-            return rc;
+        }
     }
     return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    CLEANUP(dataset_release) struct dataset dataset = {0};
-    struct error err;
-
-    if (argc != 3) {
-        fprintf(stderr, "usage: bench-timm timm:FILE CAPTURES\n");
-        return 2;
-    }
-    if (dataset_read(&dataset, argv[1], argv[2], &err)) {
-        fprintf(stderr, "bench-timm: %s\n", err.text);
-        return 1;
-    }
     printf("name,setup,out_of_memory,measured,median,reserved,allocated,context,parameters,tensors,"
            "faketensor,input,activations\n");
-    for (size_t i = 0; i < dataset.count; i++)
-        if (print_row(&dataset, &dataset.rows[i], argv[2], &err)) {
-            fprintf(stderr, "bench-timm: %s: %s\n", dataset.rows[i].name, err.text);
-            return 1;
-        }
-    return 0;
+    return each_question("bench-timm", use);
 }

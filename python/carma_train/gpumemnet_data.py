@@ -81,7 +81,7 @@ def tuples_of(layers):
 
 
 def tuples_of_encoder(row):
-    """The tuples of a row of transformer.csv, which has no `layers`. They are as src/evaluation/dataset_transformer.c
+    """The tuples of a row of transformer.csv, which has no `layers`. They are as python/carma_bench/networks.py
     builds the network. Attention is two linear layers: query, key and value in one, and the output's."""
     classes, width, inner, length = (int(row[name]) for name in (
         "num_classes", "embedding_size", "ff_hidden_size", "seq_length"))

@@ -4,13 +4,13 @@
 #include "dashboard/submit.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/install.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/text/printable.h"
 #include "cli/child.h"
@@ -98,14 +98,17 @@ static void tell(struct cli_child *child, struct dashboard_answer *answer)
 void dashboard_submit(const struct dashboard_place *place, const char *body, size_t length,
                       struct dashboard_answer *answer)
 {
+    struct error err;
     CLEANUP(free_ptr) char *installed = install_path("bin/carma");
     CLEANUP(free_ptr) char *built = install_beside("../cli/carma");
-    json_t *json = json_loadb(body, length, JSON_REJECT_DUPLICATES, NULL);
-    const char *script = json_string_value(json_object_get(json, "script")), *why;
-    const char **words = words_of(json, access(installed, X_OK) == 0 ? installed : built, place->name, &why);
+    static const struct json_bounds most = {2 * MOST_ARGUMENTS, 4, SUBMIT_BODY_LIMIT_BYTES};
+    json_t *json;
+    int rc = json_read(body ? body : "", length, JSON_REJECT_DUPLICATES, &most, &json, &err);
+    const char *script = json_string_value(json_object_get(json, "script")), *why = err.text;
+    const char **words =
+        rc ? NULL : words_of(json, access(installed, X_OK) == 0 ? installed : built, place->name, &why);
     CLEANUP(close_fd) int input = words ? file_of(script) : -1;
     struct cli_child child = {0};
-    struct error err;
 
     if (!words)
         dashboard_answer_error(answer, 400, NULL, why);

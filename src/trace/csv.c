@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
@@ -199,7 +198,6 @@ int csv_next(struct csv *csv, struct error *err)
     if (csv->rows == CSV_MAX_ROWS)
         return csv_error(csv, err, "more than %d rows: split the file", CSV_MAX_ROWS);
     csv->rows++;
-    csv->row_hash = digest_of_text(line);
     count = split(csv, line, fields, err);
     if (count < 0)
         return count;
@@ -254,16 +252,4 @@ void csv_release(struct csv *csv)
 {
     free(csv->text);
     *csv = (struct csv){0};
-}
-
-int csv_read(const char *path, const struct csv_table *table,
-             int (*row)(const struct csv *csv, void *user, struct error *err), void *user, struct error *err)
-{
-    struct csv csv;
-    int rc = csv_open(&csv, path, table, 1, err);
-
-    while (rc == 0 && (rc = csv_next(&csv, err)) == 1)
-        rc = row(&csv, user, err);
-    csv_release(&csv);
-    return rc;
 }

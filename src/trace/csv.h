@@ -21,11 +21,6 @@ struct csv_column {
     bool required; /* else the column, or a row's value, may be missing */
 };
 
-/* From a list of columns, #define COLUMNS(COLUMN) COLUMN(PLACE, "name", required) ...: their places in an enum, and
- * their rows in a table. */
-#define CSV_COLUMN_PLACE(place, name, required) place,
-#define CSV_COLUMN_ROW(place, name, required)   {name, required},
-
 /* One kind of file. */
 struct csv_table {
     const struct csv_column *columns;
@@ -41,7 +36,6 @@ struct csv {
     char *end;
     unsigned line;                    /* of the row at hand, from 1 */
     size_t rows;                      /* data rows so far */
-    uint64_t row_hash;                /* of the row's bytes without its line end: FNV-1a, 64 bits */
     const struct csv_column *columns; /* borrowed */
     size_t column_count;
     size_t field_count;                  /* in the file's header */
@@ -72,9 +66,5 @@ int csv_integer(const struct csv *csv, size_t column, int64_t low, int64_t high,
                 struct error *err);
 
 void csv_release(struct csv *csv);
-
-/* All of it for a file of one table: `row` is called with each row in turn, until it returns other than 0. */
-int csv_read(const char *path, const struct csv_table *table,
-             int (*row)(const struct csv *csv, void *user, struct error *err), void *user, struct error *err);
 
 #endif

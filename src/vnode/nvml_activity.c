@@ -50,15 +50,12 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
     const struct node_gpu *gpu;
     struct node_bank *bank;
     int64_t used, usable;
-    int rc;
 
     if (!memory)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (memory->version != NVML_VERSION(struct nvml_memory_v2, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    rc = nvml_begin(device, &gpu, &bank);
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_begin(device, &gpu, &bank));
     used = device->instance ? physics_instance_used_bytes(bank, device->gpu, device->instance)
                             : physics_used_bytes(bank, device->gpu);
     nvml_end();
@@ -79,10 +76,8 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
 int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
 {
     struct nvml_memory_v2 now = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
-    int rc = nvml_checked(nvmlDeviceGetMemoryInfo_v2(device, &now), memory);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvmlDeviceGetMemoryInfo_v2(device, &now), memory));
     *memory = (struct nvml_memory){.total = now.total, .free = now.free, .used = now.used + now.reserved};
     return NVML_SUCCESS;
 }
@@ -111,10 +106,8 @@ int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_mem
 {
     const struct node_gpu *gpu;
     int64_t window = GIB;
-    int rc = nvml_checked(nvml_gpu(device, &gpu), memory);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_gpu(device, &gpu), memory));
     while (window < gpu->total_bytes)
         window *= 2;
     if (device->instance)
@@ -128,10 +121,8 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), utilization);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(read_now(device, &gpu, &now, &at_ns), utilization));
     /* `memory`, the memory interface's busy time, is not modelled; there is no way to say so but 0 */
     *utilization = (struct nvml_utilization){.gpu = (unsigned int)lround(100 * now.busy)};
     if (gpu->mig)
@@ -148,10 +139,8 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
 static int idle_engine(struct nvml_device *device, unsigned int *percent, unsigned int *period_us)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), percent && period_us);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), percent && period_us));
     *percent = 0;
     *period_us = 167000;
     return NVML_SUCCESS;
@@ -192,10 +181,8 @@ int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), mw);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(read_now(device, &gpu, &now, &at_ns), mw));
     return told_power(device, gpu, &now, mw);
 }
 
@@ -204,10 +191,8 @@ int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned lon
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), mj);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(read_now(device, &gpu, &now, &at_ns), mj));
     return told_energy(device, &now, mj);
 }
 
@@ -216,10 +201,8 @@ int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned int sensor, un
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), celsius && sensor == NVML_TEMPERATURE_GPU);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(read_now(device, &gpu, &now, &at_ns), celsius && sensor == NVML_TEMPERATURE_GPU));
     *celsius = (unsigned int)lround(IDLE_CELSIUS + (FULL_CELSIUS - IDLE_CELSIUS) * (power_w(gpu, &now) - gpu->idle_w) /
                                                        (gpu->full_w - gpu->idle_w));
     return NVML_SUCCESS;
@@ -243,10 +226,8 @@ int nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nvml_temperatur
 int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned int threshold, unsigned int *celsius)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), celsius);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), celsius));
     if (threshold != NVML_TEMPERATURE_THRESHOLD_SHUTDOWN && threshold != NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
         return NVML_ERROR_NOT_SUPPORTED;
     *celsius = threshold == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN ? SHUTDOWN_CELSIUS : SLOWDOWN_CELSIUS;
@@ -267,10 +248,8 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
                                 unsigned long long *count)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), count);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), count));
     *count = 0;
     return NVML_SUCCESS;
 }
@@ -278,10 +257,8 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
 int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), mhz && clock <= NVML_CLOCK_VIDEO);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), mhz && clock <= NVML_CLOCK_VIDEO));
     *mhz = clock == NVML_CLOCK_MEM ? gpu->clock_memory_mhz : gpu->clock_max_mhz;
     return NVML_SUCCESS;
 }
@@ -328,10 +305,8 @@ int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = read_now(device, &gpu, &now, &at_ns);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(read_now(device, &gpu, &now, &at_ns));
     if (count < 0 || (count > 0 && !values))
         return NVML_ERROR_INVALID_ARGUMENT;
     for (int i = 0; i < count; i++) {

@@ -13,23 +13,18 @@ struct nvml_event_set {
 int nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, unsigned long long *types)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), types);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), types));
     *types = NVML_EVENT_XID_CRITICAL_ERROR;
     return NVML_SUCCESS;
 }
 
 int nvmlEventSetCreate(struct nvml_event_set **set)
 {
-    int rc;
 
     if (!set)
         return NVML_ERROR_INVALID_ARGUMENT;
-    rc = nvml_ready();
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_ready());
     *set = calloc(1, sizeof **set);
     if (!*set)
         return NVML_ERROR_MEMORY;
@@ -40,10 +35,8 @@ int nvmlEventSetCreate(struct nvml_event_set **set)
 int nvmlDeviceRegisterEvents(struct nvml_device *device, unsigned long long types, struct nvml_event_set *set)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), set);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), set));
     if (types & ~NVML_EVENT_XID_CRITICAL_ERROR)
         return NVML_ERROR_NOT_SUPPORTED;
     if (types)
@@ -111,9 +104,7 @@ int nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data
 }
 
 int nvmlEventSetWait(struct nvml_event_set *set, struct nvml_event_data *data, unsigned int timeout_ms)
-{
-    return nvmlEventSetWait_v2(set, data, timeout_ms);
-}
+    __attribute__((alias("nvmlEventSetWait_v2")));
 
 int nvmlEventSetFree(struct nvml_event_set *set)
 {

@@ -22,10 +22,8 @@ struct nvml_gpm_sample {
 int nvmlGpmQueryDeviceSupport(struct nvml_device *device, struct nvml_gpm_support *support)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_gpu(device, &gpu), support);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_gpu(device, &gpu), support));
     if (support->version != NVML_GPM_SUPPORT_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     support->supported = gpu->gpm;
@@ -34,10 +32,7 @@ int nvmlGpmQueryDeviceSupport(struct nvml_device *device, struct nvml_gpm_suppor
 
 int nvmlGpmSampleAlloc(struct nvml_gpm_sample **sample)
 {
-    int rc = nvml_checked(nvml_ready(), sample);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_ready(), sample));
     *sample = calloc(1, sizeof **sample);
     return *sample ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
@@ -52,13 +47,10 @@ static int sample_place(struct nvml_device *device, struct nvml_gpm_sample *samp
 {
     const struct node_gpu *gpu;
     struct node_bank *bank;
-    int rc;
 
     if (!sample)
         return NVML_ERROR_INVALID_ARGUMENT;
-    rc = nvml_begin(device, &gpu, &bank);
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_begin(device, &gpu, &bank));
     *sample = (struct nvml_gpm_sample){.device = device, .at_ns = bank->updated_ns};
     if (device->instance == 0) {
         sample->sm_activity_ns = bank->gpus[device->gpu].sm_activity_ns;
@@ -84,10 +76,8 @@ int nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sample *sample)
 int nvmlGpmMigSampleGet(struct nvml_device *device, unsigned int gpu_instance_id, struct nvml_gpm_sample *sample)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_whole_gpu(device, &gpu));
     for (uint32_t i = 0; i < gpu->instance_count; i++)
         if (gpu->instances[i].gpu_instance == gpu_instance_id)
             return sample_place(nvml_handle(device->gpu, 1 + i), sample);

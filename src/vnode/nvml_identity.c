@@ -31,10 +31,8 @@ NVML_NUMBER(nvmlDeviceGetIndex, nvml_whole_gpu, nvml_index(device->gpu))
 int nvmlDeviceGetUUID(struct nvml_device *device, char *text, unsigned int room)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_gpu(device, &gpu));
     return nvml_copy_text(device->instance ? gpu->instances[device->instance - 1].uuid : gpu->uuid, text, room);
 }
 
@@ -42,10 +40,8 @@ int nvmlDeviceGetName(struct nvml_device *device, char *text, unsigned int room)
 {
     const struct node_gpu *gpu;
     char name[NVML_NAME_ROOM + 32];
-    int rc = nvml_gpu(device, &gpu);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_gpu(device, &gpu));
     snprintf(name, sizeof name, "%s%s%s", gpu->name, device->instance ? " MIG " : "",
              device->instance ? gpu->instances[device->instance - 1].profile : "");
     return nvml_copy_text(name, text, room);
@@ -62,10 +58,8 @@ int nvmlDeviceGetSerial(struct nvml_device *device, char *text, unsigned int roo
 int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *info)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_gpu(device, &gpu), info);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_gpu(device, &gpu), info));
     *info = (struct nvml_pci_info){
         .bus = gpu->pci_bus,
         .pci_device_id = gpu->pci_device_id << 16 | PCI_VENDOR_NVIDIA,
@@ -78,27 +72,21 @@ int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *in
 int nvmlDeviceGetPciInfo_v2(struct nvml_device *device, struct nvml_pci_info_v2 *info)
 {
     struct nvml_pci_info now;
-    int rc = nvml_checked(nvmlDeviceGetPciInfo_v3(device, &now), info);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvmlDeviceGetPciInfo_v3(device, &now), info));
     *info = (struct nvml_pci_info_v2){.bus = now.bus, .pci_device_id = now.pci_device_id};
     memcpy(info->bus_id, now.bus_id_old, sizeof info->bus_id);
     return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetPciInfo(struct nvml_device *device, struct nvml_pci_info_v2 *info)
-{
-    return nvmlDeviceGetPciInfo_v2(device, info);
-}
+    __attribute__((alias("nvmlDeviceGetPciInfo_v2")));
 
 int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_gpu(device, &gpu), major && minor);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_gpu(device, &gpu), major && minor));
     *major = (int)gpu->compute_major;
     *minor = (int)gpu->compute_minor;
     return NVML_SUCCESS;
@@ -107,10 +95,8 @@ int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, i
 int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, unsigned int *min_mw, unsigned int *max_mw)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_gpu(device, &gpu), min_mw && max_mw);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_gpu(device, &gpu), min_mw && max_mw));
     *min_mw = gpu->power_limit_min_mw;
     *max_mw = gpu->power_limit_mw;
     return NVML_SUCCESS;
@@ -126,6 +112,4 @@ int nvmlDeviceGetDriverModel(struct nvml_device *device, unsigned int *current, 
 }
 
 int nvmlDeviceGetDriverModel_v2(struct nvml_device *device, unsigned int *current, unsigned int *pending)
-{
-    return nvmlDeviceGetDriverModel(device, current, pending);
-}
+    __attribute__((alias("nvmlDeviceGetDriverModel")));

@@ -9,10 +9,8 @@
 int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), current && pending);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), current && pending));
     *current = *pending = gpu->mig ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
     return NVML_SUCCESS;
 }
@@ -23,10 +21,8 @@ NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, nvml_whole_gpu, gpu->mig ? MIG_DEVIC
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), mig);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), mig));
     if (index >= gpu->instance_count)
         return NVML_ERROR_NOT_FOUND;
     *mig = nvml_handle(device->gpu, 1 + index);
@@ -36,10 +32,8 @@ int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int
 int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct nvml_device **device)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(mig, &gpu);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_gpu(mig, &gpu));
     if (!device || mig->instance == 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     *device = nvml_handle(mig->gpu, 0);
@@ -72,10 +66,8 @@ int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attribute
 {
     const struct node_instance *instance;
     const struct node_gpu *gpu;
-    int rc = nvml_checked(gpu_of_instance(device, &gpu), attributes);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(gpu_of_instance(device, &gpu), attributes));
     instance = &gpu->instances[device->instance - 1];
     *attributes = (struct nvml_attributes){
         .multiprocessor_count = instance->slices * slice_multiprocessors(gpu),

@@ -18,6 +18,15 @@ static inline int nvml_checked(int rc, bool arguments)
     return rc == NVML_SUCCESS && !arguments ? NVML_ERROR_INVALID_ARGUMENT : rc;
 }
 
+/* Ends the caller with the code of a call that is not answered. */
+#define NVML_ASK(call)                                                                                                 \
+    do {                                                                                                               \
+        int nvml_rc = (call);                                                                                          \
+                                                                                                                       \
+        if (nvml_rc != NVML_SUCCESS)                                                                                   \
+            return nvml_rc;                                                                                            \
+    } while (0)
+
 /* These find the caller's name, by which a call can be made to fail: they are for the functions of NVML themselves, or
  * for helpers that hand the name on. */
 #define nvml_ready()                nvml_ready_for(__func__)

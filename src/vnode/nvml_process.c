@@ -72,13 +72,10 @@ static int list_for(const char *call, struct nvml_device *device, enum nvml_proc
     const struct node_gpu *gpu;
     struct node_bank *bank;
     unsigned int room, found = 0;
-    int rc;
 
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    rc = nvml_begin_for(call, device, &gpu, &bank);
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_begin_for(call, device, &gpu, &bank));
     room = infos ? *count : 0;
     for (uint32_t i = 0; i < bank->slot_high && !nvml_fault(device, NODE_FAULT_HIDE_PROCESSES); i++) {
         const struct node_use *use = listed(&bank->slots[i], device, mode);
@@ -102,7 +99,6 @@ static int list_v3_for(const char *call, struct nvml_device *device, enum nvml_p
 {
     struct nvml_process_detail details[NODE_MAX_SLOTS];
     size_t room_bytes;
-    int rc;
 
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -110,9 +106,7 @@ static int list_v3_for(const char *call, struct nvml_device *device, enum nvml_p
         return list_for(call, device, mode, count, infos, write_v2);
     room_bytes = *count * sizeof *infos;
     *count = *count < NODE_MAX_SLOTS ? *count : NODE_MAX_SLOTS;
-    rc = list_for(call, device, mode, count, details, write_detail);
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(list_for(call, device, mode, count, details, write_detail));
     if (!nvml_fault(device, NODE_FAULT_R535))
         for (unsigned int i = 0; i < *count; i++)
             write_v2(infos, i, &details[i]);

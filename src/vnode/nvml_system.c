@@ -69,10 +69,7 @@ int nvmlInit(void)
     return nvmlInitWithFlags(0);
 }
 
-int nvmlInit_v2(void)
-{
-    return nvmlInitWithFlags(0);
-}
+int nvmlInit_v2(void) __attribute__((alias("nvmlInit")));
 
 int nvmlShutdown(void)
 {
@@ -139,16 +136,13 @@ static bool is_handle(const struct nvml_device *device)
 
 int nvml_gpu_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu)
 {
-    int rc;
 
     if (!node.file)
         return NVML_ERROR_UNINITIALIZED;
     if (!is_handle(device))
         return NVML_ERROR_INVALID_ARGUMENT;
     wait_while_hung(1u << device->gpu);
-    rc = driver_answers(call, 1u << device->gpu);
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(driver_answers(call, 1u << device->gpu));
     if (fault_on(&node, NODE_FAULT_GPU_LOST, device->gpu))
         return NVML_ERROR_GPU_IS_LOST;
     *gpu = &node.file->gpus[device->gpu];
@@ -205,28 +199,20 @@ int nvmlSystemGetDriverVersion(char *text, unsigned int room)
 int nvmlSystemGetNVMLVersion(char *text, unsigned int room)
 {
     char version[64]; /* as the real one: the CUDA generation's major version, then the driver's version */
-    int rc = nvml_ready();
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_ready());
     snprintf(version, sizeof version, "%d.%s", node.file->cuda_version / 1000, node.file->driver_version);
     return nvml_copy_text(version, text, room);
 }
 
 int nvmlSystemGetCudaDriverVersion(int *version)
 {
-    int rc = nvml_checked(nvml_ready(), version);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_ready(), version));
     *version = node.file->cuda_version;
     return NVML_SUCCESS;
 }
 
-int nvmlSystemGetCudaDriverVersion_v2(int *version)
-{
-    return nvmlSystemGetCudaDriverVersion(version);
-}
+int nvmlSystemGetCudaDriverVersion_v2(int *version) __attribute__((alias("nvmlSystemGetCudaDriverVersion")));
 
 int nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int room)
 {
@@ -251,18 +237,12 @@ int nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int room)
 
 int nvmlDeviceGetCount(unsigned int *count)
 {
-    int rc = nvml_checked(nvml_ready(), count);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_ready(), count));
     *count = node.file->gpu_count;
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetCount_v2(unsigned int *count)
-{
-    return nvmlDeviceGetCount(count);
-}
+int nvmlDeviceGetCount_v2(unsigned int *count) __attribute__((alias("nvmlDeviceGetCount")));
 
 /* The handle, where the GPU answers. */
 static int give_handle(const char *call, uint32_t gpu, uint32_t instance, struct nvml_device **device)
@@ -277,26 +257,18 @@ static int give_handle(const char *call, uint32_t gpu, uint32_t instance, struct
 
 int nvmlDeviceGetHandleByIndex(unsigned int index, struct nvml_device **device)
 {
-    int rc = nvml_ready();
-
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_ready());
     if (!device || index >= node.file->gpu_count)
         return NVML_ERROR_INVALID_ARGUMENT;
     return give_handle(__func__, order[index], 0, device);
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device)
-{
-    return nvmlDeviceGetHandleByIndex(index, device);
-}
+    __attribute__((alias("nvmlDeviceGetHandleByIndex")));
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
-    int rc = nvml_checked(nvml_ready(), uuid && device);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_ready(), uuid && device));
     for (uint32_t g = 0; g < node.file->gpu_count; g++) {
         const struct node_gpu *gpu = &node.file->gpus[g];
 
@@ -324,10 +296,7 @@ int nvmlDeviceGetHandleByUUIDV(const struct nvml_uuid *uuid, struct nvml_device 
 
 int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **device)
 {
-    int rc = nvml_checked(nvml_ready(), serial && device);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_checked(nvml_ready(), serial && device));
     for (uint32_t g = 0; g < node.file->gpu_count; g++)
         if (strcmp(serial, node.file->gpus[g].serial) == 0)
             return give_handle(__func__, g, 0, device);
@@ -337,10 +306,8 @@ int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **device)
 int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **device)
 {
     unsigned int domain = 0, bus, slot;
-    int rc = nvml_ready();
 
-    if (rc != NVML_SUCCESS)
-        return rc;
+    NVML_ASK(nvml_ready());
     if (!bus_id || !device ||
         (sscanf(bus_id, "%x:%x:%x.", &domain, &bus, &slot) != 3 && sscanf(bus_id, "%x:%x.", &bus, &slot) != 2))
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -351,6 +318,4 @@ int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **devic
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct nvml_device **device)
-{
-    return nvmlDeviceGetHandleByPciBusId(bus_id, device);
-}
+    __attribute__((alias("nvmlDeviceGetHandleByPciBusId")));

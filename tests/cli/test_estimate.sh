@@ -102,7 +102,7 @@ expect_ok estimate --summary net.txt --batch-size 4096 --explain --estimator dee
 # Every estimator has its line; an unknown layer is told.
 expect_ok estimate --summary net.txt --batch-size 8 --estimator all --json
 check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
-    "deepspeed", "dnnmem", "schedtune", "declared"]' \
+    "deepspeed", "declared"]' \
     'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
     '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
 shows '^auto .* by replay' estimate --summary net.txt --batch-size 8 --estimator all

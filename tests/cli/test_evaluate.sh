@@ -91,6 +91,12 @@ check_rows 'all(int(row["fold"]) == int(row["key"], 16) % 5 for row in rows)' \
     '__import__("functools").reduce(lambda h, b: (h ^ b) * 1099511628211 % 2**64,
         open("mlp.csv", "rb").read().split(b"\n")[1], 14695981039346656037) == int(rows[0]["key"], 16)'
 
+# Rows that nothing was trained on are asked of all models, whatever --folds says.
+expect_ok evaluate --dataset cnn:cnn.csv --estimator replay --rows
+cp "$T/out" whole.rows
+expect_ok evaluate --dataset cnn:cnn.csv --estimator replay --rows --folds
+cmp -s whole.rows "$T/out" || fail "$said: other models were asked"
+
 # The rows of carma_collect: each as it was trained; recomputed activations and Conv1D blocks have no answer.
 for kind in mlp cnn transformer; do
     cp "$SOURCE/tests/fakes/datasets/collected_$kind.csv" .

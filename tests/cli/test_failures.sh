@@ -47,6 +47,7 @@ says "$job" 'GPU 0 reported Xid 95 (uncontained memory error)'
 expect_field "$job" attempts 3
 ends_by gpu_error -- "$TRAIN" --memory 1G --seconds 100 --fail hardware
 says "$job" 'uncorrectable ECC error encountered; GPU 0 reported Xid 48 (double-bit memory error)'
+shows 'its GPU failed' show "$job"
 
 # A library's handle: a failure that may be one of memory counts as such only where memory was short.
 ends_by failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'

@@ -25,6 +25,7 @@ expect_field 3 state QUEUED
 said 1 "is lost: NVML answers GPU is lost (15): nothing is placed there"
 "$CARMA" gpus | grep -q "^GPU 1 takes no job: NVML answers GPU is lost (15); its figures are [0-9:]* old" || fail "gpus: $("$CARMA" gpus)"
 said 1 "the driver reports Xid 79"
+shows '^GPU-.*: Xid 79, .* at ' gpus
 "$VNODE" clear
 until_gpu 1 lost False
 said 1 "GPU 1 ($(gpu 1 uuid)) is there"
@@ -38,6 +39,7 @@ until_gpu 0 metrics.sm_activity.value $(($(gpu 0 metrics.sm_activity.value))) # 
 [ "$(gpu 0 metrics.sm_activity.value)" -gt 300 ] || fail "utilisation is $(gpu 0 metrics.sm_activity.value) permille"
 until_said "GPU 0, 1, 2, 3: sm_activity is NVML's utilisation from now on"
 said 1 "metrics: no permission for GPM metrics"
+shows '^~ NVML' gpus
 "$VNODE" clear
 until_gpu 0 metrics.sm_activity.source gpm
 until_gpu 0 metrics.sm_activity.value 300

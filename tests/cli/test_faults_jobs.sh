@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, hardware goes
-# on failing, jobs do nothing, do not end, or leave processes behind.
+# Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, jobs do nothing,
+# do not end, or leave processes behind.
 . "$(dirname "$0")/node.sh"
 VNODE=$PREFIX/bin/carma-vnode
 
@@ -31,19 +31,6 @@ run cancel "$filler"
 expect_ok wait "$handle"
 expect_field "$handle" attempts 2
 
-# Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.
-train hardware --memory 5G --seconds 1000 --fail hardware --fail-at 60
-until_field "$job" state FAILED
-expect_field "$job" exit_cause gpu_error attempts 3
-field "$job" message | grep -qF "Xid 48 (double-bit memory error)" || fail "job $job: $(field "$job" message)"
-shows 'its GPU failed' show "$job"
-
-# One that recovers by itself is never touched.
-train recovers --memory 5G --seconds 100 --fail recovered-oom
-until_field "$job" state COMPLETED
-expect_field "$job" attempts 1 crashes 0
-grep -q 'torch.OutOfMemoryError' "carma-$job.out" || fail "job $job did not say that memory ran out"
-
 # One that holds the GPU for nothing is reported, once; one that does not end when it is asked to ends all the same.
 train idle --memory 5G --seconds 100 --fail idle
 idle=$job
@@ -60,8 +47,3 @@ expect_field "$job" state CANCELLED
 train leaves --memory 5G --seconds 100000 --fail double-fork --fail-at 60
 until_field "$job" state COMPLETED
 wait_for '! "$VNODE" show | grep -q "  process "' || fail "job $job left a process: $("$VNODE" show)"
-
-# Host memory: killed as by the kernel; where there is a control group of the job's, its counter tells.
-train host --memory 5G --seconds 100 --fail host-oom
-until_field "$job" state FAILED
-expect_field "$job" exit_cause signalled

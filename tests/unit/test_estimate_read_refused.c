@@ -46,23 +46,6 @@ TEST(test_truncated_at_every_line)
     globfree(&files);
 }
 
-/* Any number of bytes: an answer, and nothing read outside. */
-static const char *const truncated_at_every_byte[] = {"torchsummary-perceptron.txt", "torchinfo-1.8.0-words.txt",
-                                                      "keras2-odd.txt", "keras3-closed.txt", "tree-odds.txt"};
-
-EACH_ROW(TEST, test_truncated_at_every_byte, truncated_at_every_byte)
-{
-    size_t length;
-    CLEANUP(free_ptr) char *text = load(*row, &length);
-    for (size_t end = 0; end < length; end++) {
-        CLEANUP(free_ptr) char *part = xmalloc(end + 1);
-        memcpy(part, text, end);
-        part = xrealloc(part, end ? end : 1, 1);
-        if (summary_read(&summary, "m.txt", part, end, &trouble) == 0)
-            summary_release(&summary);
-    }
-}
-
 static const struct {
     const char *name, *from, *to, *expected;
 } changed_lines[] = {

@@ -239,37 +239,6 @@ TEST(test_one_source_alone)
     expect_source("utilization", "busy=80", GPU_SOURCE_UTILIZATION);
 }
 
-/* Without GPM the metrics are DCGM's; without DCGM utilisation stands in for one of them, and it is said. */
-TEST(test_dcgm_measures_what_nvml_cannot)
-{
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", FAKE_DCGM, NULL};
-    struct run run = start("no-gpm,busy=80", args);
-
-    await_source(&run, 1, GPU_SOURCE_DCGM);
-    assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].value, 270);
-    assert_int_equal(reading.gpus[0].metrics[GPU_PCIE_RX].value, 1010000000);
-    assert_string_equal(reading.limits, "");
-    leave(&run);
-
-    setenv("FAKE_DCGM", "watch=-36", 1);
-    run = start("no-gpm,busy=80", args);
-    unsetenv("FAKE_DCGM");
-    await_source(&run, 1, GPU_SOURCE_UTILIZATION);
-    assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].value, 800);
-    assert_string_equal(reading.limits, "DCGM cannot profile GPU 0: Profiling is not supported (-36)");
-    leave(&run);
-
-    run = start("no-gpm,busy=80", ARGS("--library", FAKE_NEW, "--period-ms", "60", "--dcgm", "/no/libdcgm.so"));
-    await_source(&run, 0, GPU_SOURCE_UTILIZATION);
-    assert_non_null(strstr(reading.limits, "cannot load DCGM's library /no/libdcgm.so"));
-    leave(&run);
-
-    /* DCGM is not asked for metrics that GPM measures */
-    run = start("", ARGS("--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM));
-    await_source(&run, 0, GPU_SOURCE_GPM);
-    leave(&run);
-}
-
 /* Nothing is sent of a node with a missing driver; the supervisor starts the program anew. */
 TEST(test_a_driver_that_is_gone_ends_it)
 {

@@ -90,33 +90,6 @@ TEST(jobs_share_as_they_were_placed)
     assert_int_equal(result.rows[2].state, JOB_REFUSED);
 }
 
-/* A server for all lets any join any; a user's, his own; one of GPUs, one user's or a large job's from its start. */
-TEST(mps_servers)
-{
-    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
-    struct sim_options options = eager("mug");
-
-    options.share = SHARE_MPS;
-    jobs[1].uid = 7;
-    jobs[2].gpus = 2;
-    for (options.core.mps_domain = 0; options.core.mps_domain < MPS_DOMAIN_COUNT; options.core.mps_domain++) {
-        simulate(jobs, 3, &two_gpus, &options);
-        assert_int_equal(result.rows[1].first_launch_ns, SECONDS(100));
-        if (options.core.mps_domain == MPS_DOMAIN_NODE) {
-            assert_true(result.rows[0].ended_ns > SECONDS(1100)); /* mug puts all on one */
-            assert_int_equal(result.rows[2].first_launch_ns, SECONDS(200));
-        } else { /* users 0 and 7 have a GPU each */
-            assert_int_equal(result.rows[2].first_launch_ns, result.rows[1].ended_ns);
-        }
-        if (options.core.mps_domain == MPS_DOMAIN_GPU)
-            assert_near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
-    }
-    jobs[1].uid = 0; /* user 0's job of several GPUs beside his others */
-    options.core.mps_domain = MPS_DOMAIN_USER;
-    simulate(jobs, 3, &two_gpus, &options);
-    assert_int_equal(result.rows[2].first_launch_ns, SECONDS(200));
-}
-
 /* A job on two GPUs runs at its slowest side, and keeps its other GPU less busy for it. */
 TEST(slowest_side)
 {

@@ -152,48 +152,6 @@ STORE_TEST(test_rows_are_forgotten_and_sums_stay)
     assert_int_equal(sums[1].energy_mj, 5000);
 }
 
-/* A generator of its own: the same on every machine. */
-static uint64_t next_random(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state >> 33;
-}
-
-/* For all jobs, the stored sums are those of the rows, added here. */
-STORE_TEST(test_sums_are_those_of_the_rows)
-{
-    struct store *store = open_store();
-    struct history_sums expected[4] = {0}, stored[4];
-    uint64_t random = 1;
-
-    for (uint64_t job = 1; job <= 400;) {
-        struct store_batch *batch = store_batch_new();
-
-        for (uint64_t i = next_random(&random) % 20; i-- && job <= 400; job++) {
-            struct store_history row = row_of(job);
-            row.uid = next_random(&random) % 4;
-            row.state =
-                job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % (JOB_LAST_ENDED + 1 - JOB_COMPLETED)));
-            row.wait_ns = (INT64_C(1) << next_random(&random) % 22) * NS_PER_SEC - 3 * NS_PER_SEC / 2;
-            row.gpu_ns = (int64_t)next_random(&random) * 1000;
-            row.memory_mib_ms = (int64_t)(next_random(&random) % 1000000) - 1;
-            row.energy_mj = (int64_t)next_random(&random);
-            row.retries = (uint32_t)next_random(&random) % 3;
-            store_batch_history(batch, &row);
-            if (next_random(&random) % 2)
-                store_batch_history_energy(batch, job, row.energy_mj += (int64_t)(next_random(&random) % 1000));
-            history_sums_add(&expected[row.uid], &row);
-        }
-        store_batch_forget_history(batch, (int64_t)(next_random(&random) % (job + 1)) * 100 * NS_PER_SEC, 3);
-        commit(store, batch);
-    }
-    store_close(store);
-    load_sums(stored);
-    for (int uid = 0; uid < 4; uid++)
-        assert_memory_equal(&stored[uid], &expected[uid], sizeof *stored);
-    assert_true(expected[0].wait_le[5] > 0 && expected[0].launched > expected[0].wait_le[12]);
-}
-
 /* A sum that a damaged row makes too large stays at the largest number, and later jobs are stored all the same. Where
  * a user's sum of waits has stopped, there is nothing wrong with that. */
 STORE_TEST(test_sums_do_not_overflow)

@@ -149,55 +149,6 @@ TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
     assert_int_equal(gpm(gpu(1), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
 }
 
-TEST_BETWEEN(other_gpm_metrics_follow, setup, teardown)
-{
-    static const struct {
-        unsigned int id;
-        double value;
-    } metrics[] = {{NVML_GPM_METRIC_SM_UTIL, 40},         {NVML_GPM_METRIC_SM_OCCUPANCY, 20},
-                   {NVML_GPM_METRIC_ANY_TENSOR_UTIL, 16}, {NVML_GPM_METRIC_DRAM_BW_UTIL, 24},
-                   {NVML_GPM_METRIC_PCIE_TX_PER_SEC, 24}, {NVML_GPM_METRIC_PCIE_RX_PER_SEC, 240}};
-    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
-
-    for (size_t i = 0; i < array_size(metrics); i++)
-        assert_near(metric(gpu(1), NVML_NO_INSTANCE, metrics[i].id), metrics[i].value, 1e-6);
-    attach_end(&mine);
-}
-
-TEST_BETWEEN(a_node_without_gpm, setup, teardown)
-{
-    struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
-    double value;
-
-    teardown(NULL);
-    open_node("a100x4-40g-nogpm");
-    assert_int_equal(NVML(nvmlGpmQueryDeviceSupport)(gpu(0), &support), NVML_SUCCESS);
-    assert_int_equal(support.supported, 0);
-    assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
-}
-
-TEST_BETWEEN(a_lost_gpu, setup, teardown)
-{
-    CLEANUP(attach_end) struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
-    struct nvml_device *lost = gpu(1), *device = NULL;
-    struct node_slot slot;
-    unsigned int mw;
-    int64_t now_ns;
-    char text[96];
-
-    strike("gpu-lost", 1);
-    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(lost, &mw), NVML_ERROR_GPU_IS_LOST);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(lost, text, sizeof text), NVML_ERROR_GPU_IS_LOST);
-    assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(1, &device), NVML_ERROR_GPU_IS_LOST);
-    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &mw), NVML_SUCCESS);
-    assert_int_equal(attach_look(&mine, &slot, &now_ns, NULL), 0);
-    assert_int_equal(slot.fault, CUDA_FAULT_UNKNOWN);
-    assert_int_equal(f.node.file->xids[0].xid, 79);
-    assert_int_equal(f.node.file->xids[0].gpu, 1);
-    inject_clear(&f.node);
-    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(lost, &mw), NVML_SUCCESS);
-}
-
 static void *ask_power(void *device)
 {
     unsigned int mw;
@@ -229,25 +180,6 @@ TEST_BETWEEN(hung_calls, setup, teardown)
     assert_true(node_now_ns(&f.node) >= until.until_ns);
 }
 
-/* A process in a hanging call can be killed. */
-TEST_BETWEEN(a_hung_process_dies, setup, teardown)
-{
-    int status;
-
-    strike("hang", 1);
-    pid_t pid = fork();
-    if (pid == 0) {
-        gpu(1); /* does not return */
-        _exit(0);
-    }
-    sleep_wall_ms(20);
-    assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
-    inject_clear(&f.node);
-}
-
 TEST_BETWEEN(a_reloaded_driver, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 1, GIB);
@@ -272,104 +204,6 @@ TEST_BETWEEN(a_reloaded_driver, setup, teardown)
     assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
     assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(gpu(1), &after_mj), NVML_SUCCESS);
     assert_true(after_mj < before_mj);
-}
-
-TEST_BETWEEN(indices_change, setup, teardown)
-{
-    struct place places[NODE_MAX_GPUS];
-
-    strike("reindex", 0);
-    /* Not for a process that has it open. */
-    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[0].uuid);
-    assert_int_equal(attach_visible(f.node.file, NULL, "0", places), 1);
-    assert_int_equal(places[0].gpu, 1);
-    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
-    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
-    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[1].uuid);
-    assert_int_equal(number(NVML(nvmlDeviceGetIndex), gpu(0)), 0);
-}
-
-TEST_BETWEEN(what_is_refused_or_hidden, setup, teardown)
-{
-    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
-    struct nvml_device *device = gpu(1);
-    struct nvml_process_utilization sample;
-    struct nvml_process_info infos[4];
-    unsigned long long mj;
-    unsigned int count = 4, mw;
-    double value;
-
-    strike("no-permission", 1);
-    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NO_PERMISSION);
-    assert_int_equal(NVML(nvmlDeviceGetProcessUtilization)(device, &sample, &count, 0), NVML_ERROR_NO_PERMISSION);
-    inject_clear(&f.node);
-    strike("hide-memory", 1);
-    assert_int_equal(processes_on(device, infos), 1);
-    assert_true(infos[0].used_bytes == NVML_VALUE_NOT_AVAILABLE);
-    strike("hide-processes", 1);
-    assert_int_equal(processes_on(device, infos), 0);
-    inject_clear(&f.node);
-    strike("no-power", 1);
-    strike("no-energy", 1);
-    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(device, &mw), NVML_ERROR_NOT_SUPPORTED);
-    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(device, &mj), NVML_ERROR_NOT_SUPPORTED);
-    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &mw), NVML_SUCCESS);
-    attach_end(&mine);
-}
-
-TEST_BETWEEN(values_that_are_none, setup, teardown)
-{
-    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
-    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
-    struct nvml_device *device = gpu(1);
-    struct nvml_utilization utilization;
-    unsigned long long mj;
-    unsigned int mw;
-    double value;
-
-    strike("blank-values", 1);
-    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_true(isnan(value));
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(device, &memory), NVML_SUCCESS);
-    assert_true(memory.used == NVML_VALUE_NOT_AVAILABLE);
-    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(device, &mw), NVML_SUCCESS);
-    assert_true(mw == UINT32_MAX);
-    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(device, &mj), NVML_SUCCESS);
-    assert_true(mj == UINT64_MAX);
-    inject_clear(&f.node);
-    strike("over-range", 1);
-    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_true(value > 100);
-    assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(device, &utilization), NVML_SUCCESS);
-    assert_true(utilization.gpu > 100);
-    inject_clear(&f.node);
-    strike("stuck-zero", 1);
-    assert_near(metric(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL), 0, 0);
-    assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(device, &utilization), NVML_SUCCESS);
-    assert_int_equal(utilization.gpu, 0);
-    assert_int_equal(f.node.file->xids[0].xid, 43);
-    attach_end(&mine);
-}
-
-/* Two processes in the list of the driver that has the other layout: the second one's entry is elsewhere. */
-TEST_BETWEEN(another_layout, setup, teardown)
-{
-    unsigned char buffer[4 * sizeof(struct nvml_process_detail)] = {0};
-    struct attachment mine = train((struct place){.gpu = 1}, 0.1, GIB);
-    struct attachment more = train((struct place){.gpu = 1}, 0.1, 2 * GIB);
-    struct nvml_process_detail *details = (void *)buffer;
-    unsigned int count = 4;
-
-    strike("r535", 1);
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(1), &count, (void *)buffer), NVML_SUCCESS);
-    assert_int_equal(count, 2);
-    assert_int_equal(details[1].pid, getpid());
-    assert_int_equal(details[1].used_bytes, 2 * GIB);
-    count = 4;
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v2)(gpu(1), &count, (void *)buffer), NVML_SUCCESS);
-    assert_int_equal(((struct nvml_process_info *)(void *)buffer)[1].used_bytes, 2 * GIB);
-    attach_end(&mine);
-    attach_end(&more);
 }
 
 static void *tell_later(void *xid)
@@ -410,18 +244,6 @@ TEST_BETWEEN(xids_are_events, setup, teardown)
     assert_int_equal(data.data, 94);
     pthread_join(thread, NULL);
     assert_int_equal(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
-}
-
-TEST_BETWEEN(bad_injections, setup, teardown)
-{
-    struct strike strike = {.gpus = 1, .until_ns = INT64_MAX, .pid = getpid()};
-
-    assert_int_equal(inject(&f.node, "rust", &strike, &trouble), -EINVAL);
-    assert_non_null(strstr(trouble.text, "'rust' is not a fault"));
-    assert_int_equal(inject(&f.node, "xid", &strike, &trouble), -EINVAL);
-    assert_int_equal(inject(&f.node, "mps-fault", &strike, &trouble), -ESRCH); /* not on the node */
-    strike.pid = 0;
-    assert_int_equal(inject(&f.node, "mps-fault", &strike, &trouble), -EINVAL);
 }
 
 RUN_LIBRARY_TESTS

@@ -263,22 +263,6 @@ TEST_BETWEEN(visible_instances, setup, teardown)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-TEST_BETWEEN(mps_is_announced_by_a_control_pipe, setup, teardown)
-{
-    char path[128], again[160];
-
-    snprintf(path, sizeof path, "%s/control", f.directory);
-    snprintf(again, sizeof again, "%s/../%s", f.directory, strrchr(f.directory, '/') + 1);
-    assert_int_equal(attach_mps_domain(NULL), 0);
-    assert_int_equal(attach_mps_domain(""), 0);
-    assert_int_equal(attach_mps_domain(f.directory), 0);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    uint64_t domain = attach_mps_domain(f.directory);
-    assert_int_not_equal(domain, 0);
-    assert_true(attach_mps_domain(again) == domain);
-    unlink(path);
-}
-
 /* Puts a child that only waits on GPU `gpu`, without or (domain not 0) through MPS. */
 static pid_t add_client(struct node_bank *bank, uint64_t domain, uint32_t gpu)
 {
@@ -343,22 +327,6 @@ TEST_BETWEEN(a_fault_reaches_the_domain, setup, teardown)
     node_commit(&f.node);
     for (int i = 0; i < 6; i++)
         end(pids[i]);
-}
-
-TEST_BETWEEN(identities_are_unique, setup, teardown)
-{
-    struct fixture other;
-
-    fixture_open(&other, "a100x4-40g");
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(strlen(f.node.file->gpus[i].uuid), 40);
-        for (int j = 0; j < 4; j++) {
-            assert_string_not_equal(f.node.file->gpus[i].uuid, other.node.file->gpus[j].uuid);
-            assert_true(i == j || strcmp(f.node.file->gpus[i].uuid, f.node.file->gpus[j].uuid) != 0);
-        }
-    }
-    fixture_close(&other);
-    setenv("CARMA_VNODE", f.state, 1);
 }
 
 TEST_BETWEEN(bad_files_are_named, setup, teardown)

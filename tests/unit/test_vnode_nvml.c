@@ -173,30 +173,6 @@ TEST_BETWEEN(activity, setup, teardown)
     attach_end(&mine);
 }
 
-/* A job that was killed vanishes from the next readings, with its memory. */
-TEST_BETWEEN(killed_job_vanishes, setup, teardown)
-{
-    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
-    pid_t pid = fork();
-    unsigned int count = 0;
-
-    if (pid == 0) {
-        train(3, 0.9, 10 * GIB, false);
-        for (;;)
-            pause();
-    }
-    for (int i = 0; i < 500 && memory.used == 0; i++) {
-        sleep_wall_ms(2);
-        assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(3), &memory), NVML_SUCCESS);
-    }
-    assert_int_equal(memory.used, 10 * GIB);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    sleep_wall_ms(15);
-    assert_int_equal(used_on(gpu(3)), 0);
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(3), &count, NULL), NVML_SUCCESS);
-}
-
 static void *poll_energy(void *failed)
 {
     unsigned long long last = 0, mj;

@@ -85,6 +85,12 @@ TEST_BETWEEN(alone_takes_its_time, setup, teardown)
     assert_near(activity_seconds(1), 500, 0.01);
     assert_non_null(strstr(out, "carma-train: done"));
     assert_int_equal(fixture_used(&f, 1), 0);
+    for (int i = 0; i < 20; i++) { /* of several some begin at once on a busy machine, too */
+        begin_ns = node_now_ns(&f.node);
+        job = start("a", "1", "--memory 1G --seconds 1");
+        assert_int_equal(finish(&job, NULL, NULL), 0);
+        assert_true(node_now_ns(&f.node) - begin_ns >= 13 * NS_PER_SEC);
+    }
 }
 
 /* Another holds the node's lock for longer than NVML waits for it: a busy machine, which ends no training. */
@@ -142,36 +148,6 @@ TEST_BETWEEN(two_on_one_gpu, setup, teardown)
     teardown(NULL);
     setup(NULL);
     two_share(false);
-}
-
-/* Node time from the start of `count` such jobs to the end of the last, less the 12 s of loading. */
-static double run_together(int count, int seconds)
-{
-    CLEANUP(free_ptr) char *options = xasprintf("--memory 1G --sm-activity 0.6 --seconds %d", seconds);
-    int64_t begin_ns = node_now_ns(&f.node);
-    struct job jobs[2];
-
-    for (int i = 0; i < count; i++)
-        jobs[i] = start(i ? "b" : "a", "0", options);
-    for (int i = 0; i < count; i++)
-        assert_int_equal(finish(&jobs[i], NULL, NULL), 0);
-    return (double)(node_now_ns(&f.node) - begin_ns) / 1e9 - 12;
-}
-
-/* The same from outside, by the clock: ever more work, until a busy machine's late starts and ends count for little. */
-TEST_BETWEEN(slowdown_is_seen_from_outside, setup, teardown)
-{
-    double slowdown = 1 / 0.492307692308, measured = 0;
-
-    for (int seconds = 200; seconds <= 6400; seconds *= 2) {
-        double alone = run_together(1, seconds), together = run_together(2, seconds);
-
-        assert_true(alone >= seconds);
-        measured = together / alone;
-        if (fabs(measured / slowdown - 1) < 0.05)
-            return;
-    }
-    fail_msg("the slowdown is %.3f, not %.3f", measured, slowdown);
 }
 
 TEST_BETWEEN(out_of_memory, setup, teardown)
@@ -269,44 +245,6 @@ TEST_BETWEEN(bad_requests, setup, teardown)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-/* Each failure on request: how it ends, and its message on stderr. */
-TEST_BETWEEN(failures_on_request, setup, teardown)
-{
-    static const struct {
-        const char *name;
-        int signal, status; /* by which it ends; or its exit status */
-        const char *says;   /* NULL: nothing at all */
-    } cases[] = {
-        {"library-handle", 0, 0, NULL}, /* there is memory for it */
-        {"host-oom", SIGKILL, 0, NULL},
-        {"illegal-access", 0, 1, "CUDA error: an illegal memory access was encountered"},
-        {"hardware", 0, 1, "CUDA error: uncorrectable ECC error encountered"},
-        {"bug", 0, 1, "IndexError"},
-        {"false-oom", 0, 1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has"},
-        {"recovered-oom", 0, 0, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB"},
-    };
-    struct job jobs[array_size(cases)];
-
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *options = xasprintf("--memory 5G --seconds 100 --fail %s", cases[i].name);
-
-        jobs[i] = start(cases[i].name, i % 2 ? "1" : "3", options);
-    }
-    for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *err = NULL;
-        int status = finish(&jobs[i], NULL, &err);
-
-        if (cases[i].signal ? !WIFSIGNALED(status) || WTERMSIG(status) != cases[i].signal
-                            : !WIFEXITED(status) || WEXITSTATUS(status) != cases[i].status)
-            fail_msg("%s: wait status %x", cases[i].name, (unsigned int)status);
-        if (cases[i].says ? !strstr(err, cases[i].says) : *err)
-            fail_msg("%s says '%s'", cases[i].name, err);
-    }
-    assert_int_equal(atomic_load(&f.node.file->xid_count), 1); /* of the hardware's */
-    assert_int_equal(f.node.file->xids[0].xid, 48);
-    assert_int_equal(f.node.file->xids[0].pid, jobs[3].pid);
-}
-
 TEST_BETWEEN(a_handle_needs_memory, setup, teardown)
 {
     struct job filler = start("filler", "2", "--memory 34G --seconds 100000"), job;
@@ -318,57 +256,6 @@ TEST_BETWEEN(a_handle_needs_memory, setup, teardown)
     assert_non_null(strstr(err, "CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"));
     kill(filler.pid, SIGKILL);
     finish(&filler, NULL, NULL);
-}
-
-/* And one that ignores its termination goes on to its end. */
-TEST_BETWEEN(one_that_recovers_holds_half, setup, teardown)
-{
-    struct job stubborn = start("stubborn", "1", "--memory 6G --seconds 1000 --fail ignore-term");
-    struct job job = start("half", "2", "--memory 6G --seconds 2000 --fail recovered-oom --fail-at 1000");
-
-    wait_for_memory(1, 6 * GIB);
-    kill(stubborn.pid, SIGTERM);
-    wait_for_memory(2, 6 * GIB);
-    wait_for_memory(2, 3 * GIB);
-    assert_int_equal(finish(&job, NULL, NULL), 0);
-    assert_int_equal(finish(&stubborn, NULL, NULL), 0);
-}
-
-TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
-{
-    struct job job = start("idle", "2", "--memory 6G --sm-activity 1 --seconds 60 --fail idle");
-    uint32_t phase = NODE_SLOT_FREE;
-    struct node_bank *bank;
-
-    for (int i = 0; i < PATIENCE_MS && phase != NODE_SLOT_ATTACHED; i++) {
-        sleep_wall_ms(1);
-        assert_int_equal(node_begin(&f.node, &bank), 0);
-        phase = bank->slots[0].phase;
-        node_commit(&f.node);
-    }
-    assert_int_equal(phase, NODE_SLOT_ATTACHED);
-    double before = activity_seconds(2);
-    sleep_wall_ms(60); /* past the time when its work would be done */
-    assert_near(activity_seconds(2), before, 0);
-    assert_int_equal(fixture_used(&f, 2), 6 * GIB);
-    kill(job.pid, SIGTERM);
-    assert_int_equal(WTERMSIG(finish(&job, NULL, NULL)), SIGTERM);
-}
-
-TEST_BETWEEN(a_grandchild_is_left, setup, teardown)
-{
-    struct job job = start("double", "2", "--memory 6G --seconds 100000 --fail double-fork --fail-at 20");
-    struct node_bank *bank;
-
-    assert_int_equal(finish(&job, NULL, NULL), 0);
-    wait_for_memory(2, 6 * GIB);
-    assert_int_equal(node_begin(&f.node, &bank), 0);
-    pid_t left = bank->slots[0].pid;
-    node_commit(&f.node);
-    assert_int_not_equal(left, job.pid);
-    assert_int_not_equal(getsid(left), getsid(0));
-    kill(left, SIGKILL);
-    wait_for_memory(2, 0);
 }
 
 /* A fault of an MPS client takes its neighbour with it, and nobody is let in meanwhile. */

@@ -16,7 +16,7 @@
 
 #define HELP_WIDTH 78 /* argp breaks longer lines */
 
-enum { KEY_GPU = 0x200, KEY_PROFILE, KEY_ESTIMATOR, KEY_QUANTILE, KEY_EXPLAIN };
+enum { KEY_GPU = 0x200, KEY_PROFILE, KEY_ESTIMATOR, KEY_QUANTILE, KEY_EXPLAIN, KEY_QUESTIONS };
 
 static const struct argp_option options[] = {
 #define ROW_NEEDS(...)
@@ -33,6 +33,7 @@ static const struct argp_option options[] = {
     {"quantile", KEY_QUANTILE, "Q", 0, "the probability with which it is to be enough, e.g. 0.5 (default: 0.98)", 4},
     {"explain", KEY_EXPLAIN, NULL, 0, "list the parts of the bytes", 5},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON (docs/formats/cli.md)", 5},
+    {"questions", KEY_QUESTIONS, NULL, OPTION_HIDDEN, "answer those of carma evaluate", 5},
     {0},
 };
 
@@ -48,7 +49,7 @@ static error_t take_quantile(struct estimate_options *wanted, const char *arg, s
     return 0;
 }
 
-error_t estimate_refuse(struct argp_state *state, const char *name)
+static error_t refuse_estimator(struct argp_state *state, const char *name)
 {
     CLEANUP(strbuf_release) struct strbuf known = {0};
     struct error err;
@@ -63,7 +64,7 @@ static error_t take_estimator(struct estimate_options *wanted, const char *arg, 
 {
     wanted->estimator = strcmp(arg, "all") == 0 ? NULL : estimator_find(arg);
     if (!wanted->estimator && strcmp(arg, "all") != 0)
-        return estimate_refuse(state, arg);
+        return refuse_estimator(state, arg);
     return 0;
 }
 
@@ -74,6 +75,8 @@ static error_t check_usage(const struct estimate_options *wanted, struct argp_st
     int sources =
         job + !!wanted->said->summary_name + (wanted->said->capture_name && !asks) + !!wanted->said->hf_config_name;
 
+    if (wanted->questions)
+        return wanted->estimator ? 0 : refuse_estimator(state, "all");
     if (sources == 0)
         return cli_bad_usage(state,
                              "of what? name a job file, a command after '--', or --summary, --capture or --hf-config");
@@ -118,6 +121,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return take_quantile(wanted, arg, state);
     case KEY_EXPLAIN:
         wanted->explain = true;
+        return 0;
+    case KEY_QUESTIONS:
+        wanted->questions = true;
         return 0;
     case CLI_JSON_KEY:
         wanted->json = true;
@@ -225,6 +231,8 @@ int cmd_estimate(struct cli *cli, int argc, char **argv)
     estimate_input_init(&input);
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
+    if (wanted.questions)
+        return estimate_questions(&wanted);
     if (estimate_input_read(&input, &wanted, &err))
         return cli_fail("%s", err.text);
     return wanted.estimator ? answer_one(&input, &wanted) : answer_all(&input, &wanted);

@@ -22,11 +22,8 @@ struct estimate_options {
     const char *gpu, *profile;
     const struct estimator *estimator; /* NULL: all */
     int32_t quantile_permille;
-    bool explain, json;
+    bool explain, json, questions;
 };
-
-/* There is no such estimator: tells those that there are. */
-error_t estimate_refuse(struct argp_state *state, const char *name);
 
 /* A file as carma calibrate writes it; one line names file and line. */
 int estimate_read_profile(struct machine_profile *profile, const char *path, struct error *err);
@@ -57,6 +54,9 @@ int estimate_input_read(struct estimate_input *input, struct estimate_options *o
  * capture, and that is a warning. A negative errno with one line that says why there is none. */
 int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, char **capture, char **from,
                     struct error *err);
+
+/* Answers questions until there are no more (questions.c). Returns the exit status. */
+int estimate_questions(const struct estimate_options *options);
 
 /* One estimator's answer, and the same at the other end of the range. */
 struct estimate_answer {

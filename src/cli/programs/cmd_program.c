@@ -36,7 +36,7 @@ void words_begin(struct program_words *program, struct cli *cli, int argc, const
 {
     *program = (struct program_words){.argp = cli->argp, .words = xcalloc((size_t)argc + 4, sizeof *program->words)};
     program->words[program->count++] = xstrdup(name);
-    program->words[program->count++] = xstrdup(strchr(command, ' ') + 1);
+    program->words[program->count++] = xstrdup(strrchr(command, ' ') ? strrchr(command, ' ') + 1 : command);
 }
 
 void words_release(struct program_words *program)

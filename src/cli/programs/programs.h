@@ -26,7 +26,7 @@ struct program_words {
     const struct program_range *ranges; /* of options that are not listed: 1 to 2^31 - 1. NULL: none is listed */
 };
 
-/* `name` is the program's, `command` the one of two words that is carried out ("bench monitor"). */
+/* `name` is the program's, `command` the one that is carried out, by its last word ("bench monitor"). */
 void words_begin(struct program_words *program, struct cli *cli, int argc, const char *name, const char *command);
 
 /* For argp parsers: appends an option of the table. TIME becomes nanoseconds; N is checked. */

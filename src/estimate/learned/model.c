@@ -18,7 +18,6 @@ _Static_assert(sizeof(struct entry) == ENTRY_BYTES, "the layout is that of the f
 #define EMBEDDED(NAME) extern const unsigned char carma_model_##NAME[], carma_model_##NAME##_end[];
 EMBEDDED(gpumemnet)
 EMBEDDED(replay)
-EMBEDDED(schedtune)
 EMBEDDED(utilisation)
 
 struct model model_find(const char *name)
@@ -29,7 +28,6 @@ struct model model_find(const char *name)
     } all[] = {
         {"gpumemnet", carma_model_gpumemnet, carma_model_gpumemnet_end},
         {"replay", carma_model_replay, carma_model_replay_end},
-        {"schedtune", carma_model_schedtune, carma_model_schedtune_end},
         {"utilisation", carma_model_utilisation, carma_model_utilisation_end},
     };
 

@@ -21,7 +21,7 @@ struct model_array {
     size_t count; /* elements */
 };
 
-/* A model linked in: "gpumemnet", "replay", "schedtune", "utilisation"; with the folds' models: "gpumemnet-folds", ...
+/* A model linked in: "gpumemnet", "replay", "utilisation"; with the folds' models: "gpumemnet-folds", ...
  * which only the evaluation links. data NULL: none of that name. */
 struct model model_find(const char *name);
 struct model_array model_array(struct model model, const char *name, enum model_type type);

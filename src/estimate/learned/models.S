@@ -12,7 +12,6 @@
     .section .rodata
 TABLE(gpumemnet, MODEL_GPUMEMNET)
 TABLE(replay, MODEL_REPLAY)
-TABLE(schedtune, MODEL_SCHEDTUNE)
 TABLE(utilisation, MODEL_UTILISATION)
 
     .section .note.GNU-stack, "", @progbits
