@@ -14,6 +14,7 @@
 #include "base/surroundings.h"
 #include "base/text/nearest.h"
 #include "base/units.h"
+#include "core/gpus/suits.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"
 #include "estimate/transformer/transformer.h"
@@ -58,6 +59,18 @@ static int check_visible_devices(const char *text, struct error *err)
 {
     if (strcmp(text, "uuid") != 0 && strcmp(text, "index") != 0)
         return nearest_refuse(err, "visible_devices", text, "uuid or index");
+    return 0;
+}
+
+/* Which GPUs these are, the daemon knows (daemon/fit.c). */
+static int check_exclude_gpu(const char *text, struct error *err)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(text);
+    char *rest = NULL;
+
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
+        if (item[strspn(item, "0123456789")] && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
+            return error_set(err, EINVAL, "exclude_gpu '%.60s' is neither a number nor a UUID: see carma gpus", item);
     return 0;
 }
 

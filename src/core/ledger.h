@@ -31,6 +31,8 @@ struct gpu {
     uint32_t share;        /* enum share_mode, as configured: SHARE_ANY counts as SHARE_TIME_SLICE */
     bool instance;         /* of MIG: a GPU of its own, but that a process can use only one */
     int32_t part_permille; /* of the physical GPU's SMs; 1000: it is whole */
+    char name[GPU_NAME_ROOM];
+    uint32_t compute;   /* as in struct record_gpu */
     bool share_faulted;    /* its MPS server does not serve */
     uint64_t server; /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
     uint32_t server_uid; /* the job that it belongs to */

@@ -1,5 +1,5 @@
-/* How this file works: gpu_verdict() asks one GPU for one job, from the cheapest question to the dearest: is it open
- * (gpus/closed.def, gpus/closing.c), is it idle and large enough (gpu_fits_idle), is it kept for another job
+/* How this file works: gpu_verdict() asks one GPU for one job, from the cheapest question to the dearest: does it suit
+ * the job (gpus/suits.h), is it open (gpus/closed.def, gpus/closing.c), is it idle and large enough (gpu_fits_idle), is it kept for another job
  * (fits_beside_reserved), may they share it (share/sharing.c), has it the memory (need/need.c), and would anybody be
  * slowed too much (prediction_verdict) or is it too busy as measured (load_verdict). The first no is the reason that
  * people are told (reason.c). These rules are all policies'; a policy says which it waives, and ranks the GPUs that
@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "core/gpus/closing.h"
+#include "core/gpus/suits.h"
 #include "core/guess/kin.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
@@ -214,6 +215,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
 {
     uint32_t closed = gpu_closed_reason(gpu), sharing;
 
+    if (!gpu_suits(job->wants, gpu))
+        return REASON_UNSUITED;
     if (closed != REASON_NONE)
         return closed;
     if (!gpu->measured)

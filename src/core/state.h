@@ -3,6 +3,7 @@
 #ifndef CARMA_CORE_STATE_H
 #define CARMA_CORE_STATE_H
 
+#include "base/strbuf.h"
 #include "core/core.h"
 #include "core/guess/prior.h"
 #include "core/ledger.h"
@@ -60,6 +61,7 @@ struct core {
     struct record_drain drain;  /* by whom and why */
     uint32_t settling_count;    /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
+    struct strbuf kinds;        /* of the GPUs, in words (gpus/suits.h): the same */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */

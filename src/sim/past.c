@@ -447,6 +447,7 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
         .exclusive = job->wants.exclusive,
         .uid = job->wants.uid,
         .share = job->wants.share,
+        .excluded_gpus = job->wants.excluded_gpus,
     };
 }
 

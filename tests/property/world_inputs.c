@@ -22,6 +22,15 @@ static void join_array(struct world *world, struct record_submitted *wants)
     wants->array_most = joins ? other->array_most : (uint32_t)random_range(r, 0, 3);
 }
 
+static void choose_gpus(struct world *world, struct record_submitted *wants)
+{
+    static const char *const types[] = {"", "a100", "H100|v100", "sm_90", "A100&<sm_90", "x|>=sm_90"};
+
+    snprintf(wants->gpu_type, sizeof wants->gpu_type, "%s", types[random_range(&world->random, 0, 5)]);
+    if (random_range(&world->random, 0, 2) == 0)
+        wants->excluded_gpus = (uint64_t)random_range(&world->random, 0, 63);
+}
+
 static void submit(struct world *world)
 {
     struct random *r = &world->random;
@@ -54,6 +63,8 @@ static void submit(struct world *world)
     wants->external = random_range(r, 0, 5) == 0;
     wants->held &= !wants->external;
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
+    if (world->seed % 8 == 6)
+        choose_gpus(world, wants);
     if (random_range(r, 0, 3) == 0 && world->next_job > 1) /* like another */
         *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
     if (world->seed % 8 == 3 && !wants->external)
@@ -384,6 +395,8 @@ static void gpu_comes_or_goes(struct world *world)
                                                                         state */
         input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_AUTO);
     memcpy(input.gpu.uuid, gpu->uuid, sizeof input.gpu.uuid);
+    memcpy(input.gpu.name, gpu->name, sizeof input.gpu.name);
+    input.gpu.compute = gpu->compute;
     if (!feed(world, &input))
         fail(world, "a GPU could not come or go");
 }

@@ -4,6 +4,7 @@
 #include "core/share/sharing.h"
 
 #include "base/share.h"
+#include "core/gpus/suits.h"
 #include "core/state.h"
 
 enum share_mode sharing_configured(const struct gpu *gpu)
@@ -25,6 +26,8 @@ static bool mixes(const struct core *core, const struct gpu *gpu)
 
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu)
 {
+    if (!gpu_suits(wants, gpu))
+        return REASON_UNSUITED;
     if (gpu->instance && wants->gpus > 1)
         return REASON_INSTANCE;
     if (wants->share == SHARE_MPS && !wants->exclusive && !sharing_serves(gpu))

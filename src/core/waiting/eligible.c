@@ -9,6 +9,7 @@
  * core-properties fails when such a record turns an answer. */
 #include "core/waiting/eligible.h"
 
+#include "core/gpus/suits.h"
 #include "core/need/need.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
@@ -207,15 +208,16 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 
     if (core->gpu_count && !ever_eligible(core, submitted, why))
         return false;
-    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
+    *why = (struct reason){
+        .wanted = submitted->gpus, .needed_bytes = submitted->request_bytes, .choice = submitted, .why = core->kinds.text};
     if (core->gpu_count == 0 ||
         (submitted->gpus <= core->gpu_count && submitted->request_bytes <= core->smallest_gpu_bytes &&
-         submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
+         !gpu_choosy(submitted) && submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
         return true;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         int64_t total = core->gpus[i]->total_bytes;
         uint32_t ever = sharing_ever(submitted, core->gpus[i]);
-        if (ever) {
+        if (ever && !(ever == REASON_UNSUITED && gpu_may_suit(submitted, core->gpus[i]))) {
             impossible = ever;
             continue;
         }

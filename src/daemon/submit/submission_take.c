@@ -126,6 +126,9 @@ static int check_applicants(struct submission *submission)
         return status;
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
+        if (fit_excluded(submission->daemon->core, applicant->spec.exclude_gpu, &applicant->wants.excluded_gpus,
+                         &submission->err))
+            return 422;
         fit_request(submission->daemon->core, &applicant->wants);
         if (applicant->spec.priority > 0 && access_view_of(submission->uid, (uid_t)-1) != ACCESS_ALL) {
             error_set(&submission->err, EPERM,
