@@ -143,7 +143,7 @@ bool job_field_is_said(const struct job_field *field, const struct job_spec *spe
     case KIND_BOOL:
         return *(const bool *)at;
     case KIND_U32:
-        return *(const uint32_t *)at != 0;
+        return *(const uint32_t *)at != (field->type == JOB_FIELD_COUNT ? SPEC_NO_COUNT : 0);
     case KIND_I32:
         return *(const int32_t *)at != 0;
     default:

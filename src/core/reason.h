@@ -31,9 +31,10 @@ struct reason {
     int32_t best_permille;
     int32_t cap_permille;
     int64_t best_ppm, least_ppm;
-    int64_t waited_ns;    /* `other` has waited at least so long; 0: others have passed it */
-    uint64_t resident;    /* a job of the user in the way; 0: there is none */
-    const char *why;      /* borrowed from the core, until its next record: an administrator's words; UNSUITED: the node's GPUs */
+    int64_t waited_ns; /* `other` has waited at least so long; 0: others have passed it */
+    uint64_t resident; /* a job of the user in the way; 0: there is none */
+    const char
+        *why; /* borrowed from the core, until its next record: an administrator's words; UNSUITED: the node's GPUs */
     /* borrowed: it says which GPUs suit it (gpus/suits.h), `suited` of `present`; NULL: the reason is not about GPUs */
     const struct record_submitted *choice;
     uint32_t suited, present;

@@ -63,6 +63,7 @@ const struct record_field record_fields[] = {
     LATER(RECORD_RECONFIGURED, "max_recoveries_per_user", FIELD_U32, config.per_user.max_retries, 0),
 #define RESOURCE(member, name, code) LATER(RECORD_RECONFIGURED, name, FIELD_I64, config.most.member, 0),
 #include "core/resources.def"
+    LATER(RECORD_RECONFIGURED, "max_jobs_without_gpu", FIELD_U32, config.max_without_gpu, CORE_MAX_WITHOUT_GPU),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
     LATER(RECORD_RECONFIGURED, "mps_domain", FIELD_U32, config.mps_domain, MPS_DOMAIN_GPU),
@@ -91,14 +92,14 @@ const struct record_field record_fields[] = {
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_SUBMITTED, name, FIELD_##kind, submitted.member),
 #define WORDS(member, size, name) LATER_TEXT(RECORD_SUBMITTED, name, submitted.member),
-#define REQUEST_NAME "claim_bytes"
+#define REQUEST_NAME              "claim_bytes"
 #include "core/wants.def"
 #undef REQUEST_NAME
     TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_EDITED, name, FIELD_##kind, edited.wants.member),
 #define WORDS(member, size, name) LATER_TEXT(RECORD_EDITED, name, edited.wants.member),
-#define REQUEST_NAME "request_bytes"
+#define REQUEST_NAME              "request_bytes"
 #include "core/wants.def"
 #undef REQUEST_NAME
     MEMBER(RECORD_EDITED, "begin_ns", FIELD_I64, edited.begin_ns),
@@ -273,7 +274,7 @@ const struct record_field record_fields[] = {
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_STATE_JOB, name, FIELD_##kind, state_job.wants.member),
 #define WORDS(member, size, name) LATER_TEXT(RECORD_STATE_JOB, name, state_job.wants.member),
-#define REQUEST_NAME "wanted_bytes"
+#define REQUEST_NAME              "wanted_bytes"
 #include "core/wants.def"
     TEXT(RECORD_STATE_JOB, "workload", state_job.wants.workload),
 #define STATE(type, member, kind, name)         MEMBER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member),

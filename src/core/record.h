@@ -66,11 +66,11 @@ enum memory_source {
 struct record_gpu {
     uint32_t gpu; /* the core's number of the GPU: 0, 1, ... in the order of first appearance */
     char uuid[RECORD_UUID_SIZE];
-    int64_t total_bytes;   /* memory that jobs can use: the driver's total without its reserve; of one that was never
-                            * usable 0 */
-    uint32_t share;        /* enum share_mode, as configured for it */
-    bool instance;         /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
-    int32_t part_permille; /* of its GPU's SMs, of a MIG instance; 0: all */
+    int64_t total_bytes;      /* memory that jobs can use: the driver's total without its reserve; of one that was never
+                               * usable 0 */
+    uint32_t share;           /* enum share_mode, as configured for it */
+    bool instance;            /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
+    int32_t part_permille;    /* of its GPU's SMs, of a MIG instance; 0: all */
     char name[GPU_NAME_ROOM]; /* "NVIDIA A100-SXM4-40GB"; "": not known (yet) */
     uint32_t compute;         /* its compute capability: 80 is 8.0, sm_80; 0: not known */
 };

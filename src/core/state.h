@@ -46,6 +46,7 @@ struct core {
     struct user_group *groups;   /* owned list: all that users were ever put in */
     uint64_t last_place;         /* the largest place in the main queue that was given to a job */
     uint64_t last_arrival;       /* the largest place in a class that goes by arrival: a cache (order.c) */
+    uint32_t without_gpu;        /* placed jobs that need none: follows from them */
     struct core_resources taken; /* by jobs that have GPUs: follows from them */
     struct queue waiting;        /* QUEUED, in the order of turns */
     struct queue held;           /* HELD, the same */

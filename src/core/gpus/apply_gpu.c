@@ -60,8 +60,8 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     struct gpu *gpu;
 
     if (record->gpu > core->gpu_count || record->total_bytes <= 0 || record->share >= SHARE_MODE_COUNT ||
-        record->part_permille < 0 || record->part_permille > 1000 ||
-        !memchr(record->uuid, '\0', sizeof record->uuid) || !memchr(record->name, '\0', sizeof record->name))
+        record->part_permille < 0 || record->part_permille > 1000 || !memchr(record->uuid, '\0', sizeof record->uuid) ||
+        !memchr(record->name, '\0', sizeof record->name))
         return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
                          record->total_bytes);
     gpu = gpu_at(core, record->gpu);

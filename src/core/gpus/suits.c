@@ -16,9 +16,9 @@ enum comparison { CONTAINS, EQUAL, AT_LEAST, AT_MOST, ABOVE, BELOW };
 
 struct term {
     enum comparison comparison;
-    uint32_t compute;   /* 0: it is not about this */
-    int64_t bytes;      /* 0: the same */
-    const char *part;   /* of the name, `length` bytes; CONTAINS */
+    uint32_t compute; /* 0: it is not about this */
+    int64_t bytes;    /* 0: the same */
+    const char *part; /* of the name, `length` bytes; CONTAINS */
     size_t length;
 };
 

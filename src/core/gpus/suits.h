@@ -3,9 +3,8 @@
  *
  * A type is terms joined by '&', of which all must hold, in alternatives joined by '|', as in Slurm's --constraint:
  *
- *     a100            words of the GPU's name as the driver tells it, in either case, with '_' for a blank where one likes; a10
- *                     is no A100
- *     sm_80           its compute capability is 8.0
+ *     a100            words of the GPU's name as the driver tells it, in either case, with '_' for a blank where one
+ * likes; a10 is no A100 sm_80           its compute capability is 8.0
  *     >=sm_80         it is 8.0 or later; also <=, > and <
  *     >=40G           its memory; also <=, > and <. The size is one that GPUs are sold with: the driver, ECC and the
  *                     vendors' rounding leave a tenth less at most, so a GPU counts as having SIZE from nine tenths of

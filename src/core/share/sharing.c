@@ -139,7 +139,7 @@ const struct job *sharing_client(const struct core *core, const struct gpu *gpu)
 
 void sharing_begins(struct core *core, const struct job *job)
 {
-    const struct gpu *first = core->gpus[job->placements[0].gpu];
+    const struct gpu *first = job->placement_count ? core->gpus[job->placements[0].gpu] : NULL;
 
     for (uint32_t i = 0; i < job->placement_count && job->share == SHARE_TIME_SLICE; i++)
         if (core->gpus[job->placements[i].gpu]->server) /* others had to wait for its user, and may take turns now */

@@ -60,6 +60,8 @@ void submission_set_request(const struct config *config, const struct job_spec *
 
     wants->request_bytes = -1;
     wants->request_source = SOURCE_UNKNOWN;
+    if (spec->gpus == 0)
+        return;
     if (spec->gpu_memory_bytes >= 0) {
         wants->request_bytes = spec->gpu_memory_bytes;
         wants->request_source = SOURCE_DECLARED;

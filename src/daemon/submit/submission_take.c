@@ -144,6 +144,11 @@ static int check_applicants(struct submission *submission)
                       applicant->spec.name);
             return 422;
         }
+        if (applicant->spec.container && submission->daemon->config.container == CONTAINER_OFF) {
+            error_set(&submission->err, EINVAL, "job '%s': the setting container is off here: leave --container out",
+                      applicant->spec.name);
+            return 422;
+        }
         if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
             error_set(&submission->err, EINVAL, "job '%s' can never run here: %s", applicant->spec.name,
                       reason_format(&why, nodetime_now_ns(), text));
