@@ -19,8 +19,11 @@ class JobFields(TypedDict, total=False):
     output: PathLike
     error: PathLike
     conda: str
+    container: str
     gpus: int
     gpu_memory: units.Size
+    gpu_type: str
+    exclude_gpu: str
     max_slowdown: float
     mps_threads: int
     mps_memory_limit: units.Size
@@ -60,8 +63,11 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("output", "output", "path"),
     ("error", "error", "path"),
     ("conda", "conda_environment", "text"),
+    ("container", "container", "text"),
     ("gpus", "gpus", "count"),
     ("gpu_memory", "gpu_memory_bytes", "size"),
+    ("gpu_type", "gpu_type", "word"),
+    ("exclude_gpu", "exclude_gpu", "word"),
     ("max_slowdown", "max_slowdown_permille", "factor"),
     ("mps_threads", "mps_threads_percent", "number"),
     ("mps_memory_limit", "mps_memory_limit_bytes", "size"),

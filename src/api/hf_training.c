@@ -33,7 +33,7 @@ static int take_training(const struct job_spec *spec, const char *name, struct t
         (spec->method && (rc = method_parse(spec->method, method, err))))
         return rc;
     if (!method->world)
-        method->world = spec->gpus ? spec->gpus : 1;
+        method->world = spec->gpus == SPEC_NO_COUNT || spec->gpus == 0 ? 1 : spec->gpus;
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "base/surroundings.h"
 #include "base/text/nearest.h"
 #include "base/units.h"
+#include "core/gpus/suits.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"
 #include "estimate/transformer/transformer.h"
@@ -60,6 +61,18 @@ static int check_visible_devices(const char *text, struct error *err)
 {
     if (strcmp(text, "uuid") != 0 && strcmp(text, "index") != 0)
         return nearest_refuse(err, "visible_devices", text, "uuid or index");
+    return 0;
+}
+
+/* Which GPUs these are, the daemon knows (daemon/fit.c). */
+static int check_exclude_gpu(const char *text, struct error *err)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(text);
+    char *rest = NULL;
+
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
+        if (item[strspn(item, "0123456789")] && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
+            return error_set(err, EINVAL, "exclude_gpu '%.60s' is neither a number nor a UUID: see carma gpus", item);
     return 0;
 }
 
@@ -132,7 +145,7 @@ bool job_field_is_said(const struct job_field *field, const struct job_spec *spe
     case KIND_BOOL:
         return *(const bool *)at;
     case KIND_U32:
-        return *(const uint32_t *)at != 0;
+        return *(const uint32_t *)at != (field->type == JOB_FIELD_COUNT ? SPEC_NO_COUNT : 0);
     case KIND_I32:
         return *(const int32_t *)at != 0;
     default:

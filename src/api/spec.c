@@ -26,6 +26,9 @@ void job_spec_init_empty(struct job_spec *spec)
     for (size_t i = 0; i < job_field_count; i++)
         if (job_field_kind(&job_fields[i]) == KIND_I64)
             *(int64_t *)job_field_at(&job_fields[i], spec) = -1;
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].type == JOB_FIELD_COUNT)
+            *(uint32_t *)job_field_at(&job_fields[i], spec) = SPEC_NO_COUNT;
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
         spec->recorded_bytes[i] = -1;
 }
@@ -35,7 +38,7 @@ void job_spec_init(struct job_spec *spec)
     job_spec_init_empty(spec);
     for (size_t i = 0; i < job_field_count; i++)
         if (job_fields[i].type == JOB_FIELD_COUNT)
-            *(uint32_t *)job_field_at(&job_fields[i], spec) = (uint32_t)job_fields[i].low;
+            *(uint32_t *)job_field_at(&job_fields[i], spec) = 1;
 }
 
 static void release_field(const struct job_field *field, struct job_spec *spec)
@@ -276,6 +279,21 @@ static int check_share(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
+/* Which GPUs, and how much of them, is nothing to ask for without one. */
+static int check_without_gpu(const struct job_spec *spec, struct error *err)
+{
+    static const char *const of_gpus[] = {"gpu_memory_bytes",       "gpu_type",  "exclude_gpu", "mps_threads_percent",
+                                          "mps_memory_limit_bytes", "exclusive", "share"};
+
+    for (size_t i = 0; i < array_size(of_gpus) && spec->gpus == 0; i++) {
+        const struct job_field *field = job_field_find(of_gpus[i]);
+        if (job_field_is_said(field, spec))
+            return error_set(err, EINVAL, "--%s is about GPUs, and the job is to have none (--gpus 0): leave one out",
+                             field->option);
+    }
+    return 0;
+}
+
 static int check_time(const struct job_spec *spec, struct error *err)
 {
     char before[UNITS_TEXT], limit[UNITS_TEXT], name[JOB_SIGNAL_TEXT];
@@ -320,8 +338,8 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
     for (size_t i = 0; i < job_field_count; i++)
         if ((rc = check_field(&job_fields[i], spec, err)))
             return rc;
-    if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) || (rc = check_time(spec, err)) ||
-        (rc = check_script(spec, err)))
+    if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) || (rc = check_without_gpu(spec, err)) ||
+        (rc = check_time(spec, err)) || (rc = check_script(spec, err)))
         return rc;
     if (spec->no_capture && job_spec_asks_for_capture(spec))
         return error_set(err, EINVAL, "--capture auto and --no-capture contradict each other: leave one out");
@@ -333,6 +351,10 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
             return error_set(err, EINVAL, "environment entry %zu is not of the form NAME=value: correct or remove it",
                              i + 1);
     }
+    if (spec->container && (*spec->container == '-' || !*spec->container))
+        return error_set(err, EINVAL,
+                         "container '%.200s' is no image: name one as docker.io/library/python:3.12, or a .sif file",
+                         spec->container);
     if (spec->conda_environment && *spec->conda_environment == '-')
         return error_set(err, EINVAL, "conda_environment '%.200s' is not an environment: it begins with -",
                          spec->conda_environment);

@@ -41,7 +41,8 @@ struct job_spec {
 };
 
 void job_spec_init(struct job_spec *spec);       /* all "not said", 1 GPU */
-void job_spec_init_empty(struct job_spec *spec); /* says nothing at all: no GPU, either */
+#define SPEC_NO_COUNT UINT32_MAX                 /* a COUNT that is not said */
+void job_spec_init_empty(struct job_spec *spec); /* says nothing at all, not even how many GPUs */
 void job_spec_release(struct job_spec *spec);
 
 /* Checks ranges and lengths (limits below); -EINVAL with one line that names the value and the remedy. */

@@ -29,6 +29,9 @@ enum estimator_choice {
     ESTIMATOR_HISTORY
 };
 
+/* By which engine containers run: the first that is there, one of them, or not at all. */
+enum container { CONTAINER_AUTO, CONTAINER_PODMAN, CONTAINER_APPTAINER, CONTAINER_OFF };
+
 enum device_cgroup { DEVICE_CGROUP_AUTO, DEVICE_CGROUP_OFF };
 
 enum visible_devices { VISIBLE_DEVICES_UUID, VISIBLE_DEVICES_INDEX };
@@ -74,6 +77,7 @@ struct config {
     char *submit_filter;            /* owned; daemon/submit/submission_filter.c; NULL: none */
     char *hpc_job_mapping_dir;      /* owned; NULL: none */
     uint32_t device_cgroup;         /* enum device_cgroup */
+    uint32_t container;             /* enum container */
     uint32_t visible_devices;       /* enum visible_devices */
 };
 
@@ -150,6 +154,9 @@ void config_policies_help(FILE *out);
 
 /* The machine profile that is set: built in, or read from its file; its name is "" where none is set. */
 int config_machine_profile(const struct config *config, struct machine_profile *profile, struct error *err);
+
+/* "podman" or "apptainer"; NULL: the first that is there. */
+const char *config_container_engine(const struct config *config);
 
 const char *estimator_name(enum estimator_choice estimator); /* "auto", "declared", ... */
 bool estimator_computes(enum estimator_choice estimator);    /* goes by summaries and captures */

@@ -7,6 +7,7 @@ static const char *const memory_views[] = {"monitor", "reserve", NULL};
 static const char *const fences[] = {"off", "auto", NULL};
 static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
 static const char *const retries[] = {"exclusive", "step", "informed", NULL};
+static const char *const containers[] = {"auto", "podman", "apptainer", "off", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const engines[] = {"local", "slurm", NULL};
 static const char *const visible_devices[] = {"uuid", "index", NULL};
@@ -65,6 +66,8 @@ const struct key config_keys[] = {
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
     {"max_host_memory", SIZE, offsetof(struct config, core.most.host_memory_bytes), 0, 1024 * TIB, NULL,
      "host memory that all jobs with GPUs may have asked for by --memory: further ones wait (0: any)"},
+    {"max_jobs_without_gpu", COUNT, offsetof(struct config, core.max_without_gpu), 0, 100000, NULL,
+     "jobs without a GPU (--gpus 0) that run at a time: further ones wait (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
     {"backfill", CHOICE, offsetof(struct config, core.backfill), 0, 0, config_switches,
@@ -166,6 +169,8 @@ const struct key config_keys[] = {
      "a program that may refuse or change submissions, e.g. /etc/carma/submit-filter (none: all are taken)"},
     {"hpc_job_mapping_dir", OPTIONAL_PATH, offsetof(struct config, hpc_job_mapping_dir), 0, 4000, NULL,
      "directory in which dcgm-exporter finds the jobs of each GPU (none: nowhere)"},
+    {"container", CHOICE, offsetof(struct config, container), 0, 0, containers,
+     "by which engine --container runs a job: auto, the first that is there; off: not at all"},
     {"device_cgroup", CHOICE, offsetof(struct config, device_cgroup), 0, 0, device_cgroups,
      "whether a job can open the device nodes of its own GPUs only: auto, where root and the kernel allow it"},
     {"visible_devices", CHOICE, offsetof(struct config, visible_devices), 0, 0, visible_devices,
@@ -176,6 +181,11 @@ const size_t config_key_count = array_size(config_keys);
 const char *estimator_name(enum estimator_choice estimator)
 {
     return estimator_names[estimator];
+}
+
+const char *config_container_engine(const struct config *config)
+{
+    return config->container == CONTAINER_AUTO ? NULL : containers[config->container];
 }
 
 bool estimator_computes(enum estimator_choice estimator)

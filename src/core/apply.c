@@ -217,7 +217,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     resources_taken(core, job->wants);
     use_begins(core, job, record->at_ns);
     sharing_begins(core, job);
-    core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
+    if (placed->count)
+        core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared) {
         core->next_decision_ns += core->config.collocate_extra_ns;
         /* the cycle is that of collocations (thesis 6.2.2) */
@@ -302,7 +303,8 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
     struct record_submitted wants = *job->wants;
     bool waits = job->alike;
 
-    if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0)
+    if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0 ||
+        wants.gpus == 0)
         return error_set(err, EINVAL, "job %" PRIu64 " cannot be estimated at %" PRId64 " bytes", job->id,
                          estimated->request_bytes);
     wants.request_bytes = estimated->request_bytes;
@@ -361,7 +363,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     learn_left(job);
     sharing_ends(core, job);
-    if (job->placement_count) {
+    if (job->share != SHARE_ANY) { /* it was placed */
         user_leaves(job);
         resources_left(core, job->wants);
         use_ends(job, at_ns);

@@ -13,22 +13,25 @@ struct common_wants {
     UT_hash_handle hh;
 };
 
-static size_t size_of(enum field_kind kind)
+static size_t size_of(const struct record_field *field)
 {
-    if (kind == FIELD_BOOL)
+    if (field->kind == FIELD_TEXT)
+        return field->size;
+    if (field->kind == FIELD_BOOL)
         return sizeof(bool);
-    return kind == FIELD_I64 || kind == FIELD_U64 ? sizeof(int64_t) : sizeof(int32_t);
+    return field->kind == FIELD_I64 || field->kind == FIELD_U64 ? sizeof(int64_t) : sizeof(int32_t);
 }
 
-/* Member by member: the padding between them may hold anything. */
+/* Member by member: the padding between them may hold anything. A text has nothing behind its end: who fills one in
+ * begins with zeros. */
 static void make_key(const struct record_submitted *wants, struct record *key)
 {
     const struct record from = {.submitted = *wants};
 
     memset(key, 0, sizeof *key);
     for (const struct record_field *field = record_fields; field < record_fields + record_field_count; field++)
-        if (field->type == RECORD_SUBMITTED && field->kind != FIELD_TEXT)
-            memcpy((char *)key + field->offset, (const char *)&from + field->offset, size_of(field->kind));
+        if (field->type == RECORD_SUBMITTED && field->offset != offsetof(struct record, submitted.workload))
+            memcpy((char *)key + field->offset, (const char *)&from + field->offset, size_of(field));
 }
 
 const struct record_submitted *common_wants_join(struct common_wants **all, const struct record_submitted *wants)

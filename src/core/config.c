@@ -20,6 +20,7 @@ void core_config_default(struct core_config *config)
         .settle_ns = 30 * NS_PER_SEC,
         .oom_retry = OOM_RETRY_EXCLUSIVE,
         .max_retries = 3,
+        .max_without_gpu = CORE_MAX_WITHOUT_GPU,
         .max_requeues = CORE_MAX_REQUEUES,
         .max_jobs_per_gpu = 16,
         .mps_threads_percent = 100,

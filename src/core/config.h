@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define CORE_POLICY_NAME_SIZE 32
+#define CORE_MAX_WITHOUT_GPU  32
 #define CORE_MAX_REQUEUES     100 /* by default: with a limit of a day, a quarter of a year */
 
 /* How free memory is counted. MONITOR (the thesis): the readings of the last window. RESERVE: total - unmanaged - sum
@@ -70,8 +71,9 @@ struct core_config {
     uint32_t oom_retry; /* enum oom_retry_mode */
     uint32_t
         max_retries; /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
-    uint32_t max_requeues; /* time limits that a job may reach which is requeued after them */
-    bool requeue_lost;     /* lost jobs are retried as if all had asked for it */
+    uint32_t max_without_gpu; /* jobs without a GPU that run at a time; 0: any */
+    uint32_t max_requeues;    /* time limits that a job may reach which is requeued after them */
+    bool requeue_lost;        /* lost jobs are retried as if all had asked for it */
     struct core_limits per_user;
     struct core_resources most; /* that all jobs may hold at a time; 0: any */
     uint32_t max_jobs_per_gpu;

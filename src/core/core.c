@@ -50,6 +50,7 @@ void core_free(struct core *core)
         HASH_DEL(core->measures, measure);
         free(measure);
     }
+    strbuf_release(&core->kinds);
     users_free(core);
     free(core->widths);
     free(core->ended);

@@ -297,7 +297,9 @@ static bool hopeless(const struct core *core, const struct job *job)
 
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
-    if (job->overuser || job->crash_fenced)
+    if (job->wants->gpus == 0) /* whatever its output says */
+        give_up(false, verdict);
+    else if (job->overuser || job->crash_fenced)
         requeue(job, true, need_after_harm(core, job, free_somewhere(core, job)), verdict);
     else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);

@@ -35,6 +35,16 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     }
 }
 
+/* The first lease in the queue: they stand together; NULL: none waits. */
+static struct job *first_lease(const struct core *core)
+{
+    struct job *job = core->waiting.head;
+
+    while (job && job->turn.class < CLASS_LEASE)
+        job = job->next;
+    return job && job->turn.class == CLASS_LEASE ? job : NULL;
+}
+
 /* INT64_MAX: never. */
 static int64_t expires_ns(const struct job *job)
 {
@@ -46,7 +56,7 @@ static void expire_leases(struct core *core, int64_t now_ns, struct record_list 
 {
     struct job *next;
 
-    for (struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = next) {
+    for (struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = next) {
         next = job->next;
         if (now_ns >= expires_ns(job))
             core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
@@ -273,7 +283,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
     if (core->tellers || core->vain.head || any_is_due(core, now_ns))
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
-    for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
+    for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);
     if (!order_head(core, now_ns))

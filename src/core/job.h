@@ -75,12 +75,14 @@ enum order_class {
 
 /* The key of the order of waiting jobs: the smaller goes first. */
 struct order_turn {
-    uint64_t class : 2;  /* enum order_class */
+    uint64_t class : 3;  /* enum order_class */
     uint64_t behind : 5; /* within it: how far its priority is below the highest */
-    uint64_t place : 57; /* within that */
+    uint64_t place : 56; /* within that */
 };
 
-#define ORDER_LAST_PLACE       ((UINT64_C(1) << 57) - 1)
+_Static_assert(CLASS_MAIN < 8, "a class does not fit into a turn: give it another bit of `place`");
+
+#define ORDER_LAST_PLACE       ((UINT64_C(1) << 56) - 1)
 #define ORDER_BEHIND(priority) ((uint32_t)(PRIORITY_MOST - (priority)))
 
 /* Before every job's turn. */

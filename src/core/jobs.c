@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/common_wants.h"
+#include "core/gpus/suits.h"
 #include "core/learn/learn.h"
 #include "core/state.h"
 #include "core/users.h"
@@ -45,13 +46,22 @@ static bool takes_possible(const struct record_submitted *wants)
     return true;
 }
 
+/* Nothing is said of GPUs by a job that needs none. */
+static bool is_without_gpu(const struct record_submitted *wants)
+{
+    return wants->request_bytes < 0 && !wants->exclusive && wants->share == SHARE_ANY && !wants->external &&
+           !gpu_choosy(wants);
+}
+
 static bool is_possible(const struct record_submitted *wants, uint64_t job)
 {
-    return wants->gpus > 0 && wants->gpus <= RECORD_MAX_GPUS && wants->request_bytes >= -1 &&
+    return (wants->gpus > 0 || is_without_gpu(wants)) && wants->gpus <= RECORD_MAX_GPUS && wants->request_bytes >= -1 &&
            is_reading(wants->smact_permille) && is_slowdown(wants->max_slowdown_permille) &&
            wants->request_source < SOURCE_LEARNED && wants->share <= SHARE_MPS && is_time_limit(wants) &&
            is_lease_or_local(wants) && is_array(wants, job) && wants->priority >= -PRIORITY_MOST &&
-           wants->priority <= PRIORITY_MOST && takes_possible(wants);
+           wants->priority <= PRIORITY_MOST && takes_possible(wants) &&
+           (!*wants->gpu_type || (memchr(wants->gpu_type, '\0', sizeof wants->gpu_type) != NULL &&
+                                  gpu_type_check(wants->gpu_type, NULL) == 0));
 }
 
 int core_check_edit(const struct job *job, const struct record_edited *edited, struct error *err)
@@ -62,6 +72,9 @@ int core_check_edit(const struct job *job, const struct record_edited *edited, s
         wants->external != before->external || wants->array != before->array ||
         wants->array_most != before->array_most || wants->held != before->held)
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", job->id);
+    if (!wants->gpus != !before->gpus)
+        return error_set(err, EINVAL, "job %" PRIu64 " was submitted %s GPUs: submit another job", job->id,
+                         before->gpus ? "with" : "without");
     if (job->placed_ns && (wants->gpus != before->gpus || wants->request_bytes != before->request_bytes ||
                            wants->request_source != before->request_source || edited->begin_ns != -1))
         return error_set(err, EINVAL, "job %" PRIu64 " has run: its GPUs, memory and begin stay", job->id);
@@ -91,7 +104,8 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     array_join(core, job);
     job->user = user_of(core, wants->uid);
     job->user->unfinished++;
-    job->profile = learn_profile(core, job->user, wants->workload);
+    if (wants->gpus) /* a run without GPUs teaches nothing about them */
+        job->profile = learn_profile(core, job->user, wants->workload);
     if (job->profile)
         job->profile->jobs++;
     HASH_ADD(hh, core->jobs, id, sizeof job->id, job);

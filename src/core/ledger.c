@@ -116,12 +116,14 @@ void resources_taken(struct core *core, const struct record_submitted *wants)
 {
 #define RESOURCE(member, name, code) core->taken.member += wants->member;
 #include "core/resources.def"
+    core->without_gpu += wants->gpus == 0;
 }
 
 void resources_left(struct core *core, const struct record_submitted *wants)
 {
 #define RESOURCE(member, name, code) core->taken.member -= wants->member;
 #include "core/resources.def"
+    core->without_gpu -= wants->gpus == 0;
 }
 
 const struct record_drain *gpu_drain(const struct core *core, const struct gpu *gpu)

@@ -31,7 +31,9 @@ struct gpu {
     uint32_t share;        /* enum share_mode, as configured: SHARE_ANY counts as SHARE_TIME_SLICE */
     bool instance;         /* of MIG: a GPU of its own, but that a process can use only one */
     int32_t part_permille; /* of the physical GPU's SMs; 1000: it is whole */
-    bool share_faulted;    /* its MPS server does not serve */
+    char name[GPU_NAME_ROOM];
+    uint32_t compute;   /* as in struct record_gpu */
+    bool share_faulted; /* its MPS server does not serve */
     uint64_t server; /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
     uint32_t server_uid; /* the job that it belongs to */
 #define CLOSED(member, name, since, reason) bool member;
@@ -85,8 +87,8 @@ bool gpu_is_open(const struct gpu *gpu);
 /* Why it does not: a reason_code; REASON_NONE: it does. */
 uint32_t gpu_closed_reason(const struct gpu *gpu);
 
-/* What jobs hold of the node's other resources; a job that has got GPUs takes its part, one that leaves them gives it
- * back. */
+/* What jobs hold of the node's other resources; a job that is placed takes its part, one that leaves its GPUs, or ends
+ * without any, gives it back. */
 const struct core_resources *core_resources_held(const struct core *core);
 void resources_taken(struct core *core, const struct record_submitted *wants);
 void resources_left(struct core *core, const struct record_submitted *wants);

@@ -118,6 +118,20 @@ static uint32_t threads_percent(const struct core *core, const struct job *job, 
     return least < RATES_ALL_THREADS ? least : 0;
 }
 
+/* It takes nothing from anybody: eligible.c has the bounds. */
+static bool place_without_gpu(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
+{
+    struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
+
+    decision.placed = (struct record_placed){.reserved_bytes = -1,
+                                             .reservation_source = SOURCE_UNKNOWN,
+                                             .slowdown_permille = 1000,
+                                             .fence_bytes = -1,
+                                             .share = SHARE_TIME_SLICE,
+                                             .retry = job->retry};
+    return core_decided(core, out, &decision);
+}
+
 bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
 {
     struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
@@ -128,6 +142,8 @@ bool core_place(struct core *core, struct job *job, int64_t now_ns, struct recor
         decision.type = RECORD_REFUSED;
         return core_decided(core, out, &decision);
     }
+    if (job->wants->gpus == 0)
+        return place_without_gpu(core, job, now_ns, out);
     if (!worth_another_look(core, job, now_ns))
         return false;
     if (!choose_gpus(core, job, now_ns, placed)) {

@@ -1,18 +1,20 @@
-/* How this file works: gpu_verdict() asks one GPU for one job, from the cheapest question to the dearest: is it open
- * (gpus/closed.def, gpus/closing.c), is it idle and large enough (gpu_fits_idle), is it kept for another job
- * (fits_beside_reserved), may they share it (share/sharing.c), has it the memory (need/need.c), and would anybody be
- * slowed too much (prediction_verdict) or is it too busy as measured (load_verdict). The first no is the reason that
- * people are told (reason.c). These rules are all policies'; a policy says which it waives, and ranks the GPUs that
- * pass (policy/policy.h, place.c). gpu_beside_reserved() is a cache of what the search for candidates asks
- * (waiting/backfill.c): it may let a job through that gpu_verdict() then refuses, and never keeps one that would pass.
- * To add a rule: a reason (reasons.def), a question here, and where it can be asked without the job, the same in
- * space_of (waiting/backfill.c). */
+/* How this file works: gpu_verdict() asks one GPU for one job, from the cheapest question to the dearest: does it suit
+ * the job (gpus/suits.h), is it open (gpus/closed.def, gpus/closing.c), is it idle and large enough (gpu_fits_idle), is
+ * it kept for another job (fits_beside_reserved), may they share it (share/sharing.c), has it the memory (need/need.c),
+ * and would anybody be slowed too much (prediction_verdict) or is it too busy as measured (load_verdict). The first no
+ * is the reason that people are told (reason.c). These rules are all policies'; a policy says which it waives, and
+ * ranks the GPUs that pass (policy/policy.h, place.c). gpu_beside_reserved() is a cache of what the search for
+ * candidates asks (waiting/backfill.c): it may let a job through that gpu_verdict() then refuses, and never keeps one
+ * that would pass. To add a rule: a reason (reasons.def), a question here, and where it can be asked without the job,
+ * the same in space_of (waiting/backfill.c). */
 #include "core/qualify.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "core/gpus/closing.h"
+#include "core/gpus/suits.h"
 #include "core/guess/kin.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
@@ -60,7 +62,10 @@ static void look_later(const struct core *core, const struct gpu *gpu, struct la
                               .total_bytes = gpu->total_bytes,
                               .share = gpu->share,
                               .instance = gpu->instance,
-                              .part_permille = gpu->part_permille};
+                              .part_permille = gpu->part_permille,
+                              .compute = gpu->compute};
+    memcpy(later->gpu.name, gpu->name, sizeof later->gpu.name);
+    later->gpu.number = gpu->number;
     later->left_bytes = gpu_idle_bytes(gpu) - core->config.margin_bytes - reserved;
     if (reserved < 0 || job_wants_idle(core, head) || !core->policy->predicts)
         later->left_bytes = -1;
@@ -214,6 +219,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
 {
     uint32_t closed = gpu_closed_reason(gpu), sharing;
 
+    if (!gpu_suits(job->wants, gpu))
+        return REASON_UNSUITED;
     if (closed != REASON_NONE)
         return closed;
     if (!gpu->measured)

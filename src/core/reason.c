@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/gpus/closing.h"
+#include "core/gpus/suits.h"
 #include "core/need/need.h"
 #include "core/place.h"
 #include "core/qualify.h"
@@ -117,8 +118,31 @@ static void put_sentence(char text[static REASON_TEXT], const char *sentence, co
     put(text, "%s", out.text);
 }
 
+static void put_unsuited(char text[static REASON_TEXT], const struct reason *reason)
+{
+    CLEANUP(strbuf_release) struct strbuf choice = {0};
+
+    gpu_choice(reason->choice, &choice);
+    if (reason->wanted == 0)
+        put(text, "is none of those that the job asks for: %s", choice.text);
+    else
+        put(text, "%" PRIu32 " GPU%s needed of those of %s, the node has %" PRIu32 ": its GPUs are %s", reason->wanted,
+            plural(reason->wanted), choice.text, reason->qualified, reason->why);
+}
+
+/* Why fewer GPUs count than people see. */
+static void add_choice(char text[static REASON_TEXT], const struct reason *reason)
+{
+    CLEANUP(strbuf_release) struct strbuf choice = {0};
+    size_t length = strlen(text);
+
+    gpu_choice(reason->choice, &choice);
+    snprintf(text + length, REASON_TEXT - length, "; %s leaves %" PRIu32 " of %" PRIu32 " GPUs", choice.text,
+             reason->suited, reason->present);
+}
+
 /* Those about one GPU (`wanted` is 0) stand in a row of that GPU. */
-char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT])
+static void put_reason(char text[static REASON_TEXT], const struct reason *reason, int64_t now_ns)
 {
     static const char *const sentences[REASON_CODE_COUNT] = {
 #define REASON(code, name, sentence) sentence,
@@ -131,7 +155,7 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
 
     if (reason->code < REASON_CODE_COUNT && sentences[reason->code]) {
         put_sentence(text, sentences[reason->code], reason, now_ns);
-        return text;
+        return;
     }
     format_bytes(reason->needed_bytes, needed);
     format_bytes(reason->best_bytes, best);
@@ -263,10 +287,20 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             put(text, "%s of GPU memory needed on %" PRIu32 " GPUs, only %" PRIu32 " %s that much", needed, wanted,
                 qualified, qualified == 1 ? "has" : "have");
         break;
+    case REASON_UNSUITED:
+        put_unsuited(text, reason);
+        break;
     default:
         put(text, "does not wait");
         break;
     }
+}
+
+char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT])
+{
+    put_reason(text, reason, now_ns);
+    if (reason->present)
+        add_choice(text, reason);
     return text;
 }
 
@@ -411,7 +445,7 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
         there += gpu_is_open(gpu) && sharing_ever(job->wants, gpu) == REASON_NONE;
         if (gpu_is_open(gpu) && closing_is_closed_to(core, job, gpu))
             closed = gpu;
-        if (!drained && gpu_closed_reason(gpu) == REASON_DRAINED)
+        if (!drained && gpu_suits(job->wants, gpu) && gpu_closed_reason(gpu) == REASON_DRAINED)
             drained = gpu;
         reason.qualified += gpu_fits_idle(core, job, gpu);
         if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(job->wants, gpu))
@@ -446,7 +480,8 @@ static struct reason reason_of_mps_client(const struct core *core, const struct 
     reason.code = REASON_GPUS_LOST;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t verdict = gpu_verdict(core, job, core->gpus[i], now_ns);
-        there += gpu_is_open(core->gpus[i]) && verdict != REASON_NO_MPS && verdict != REASON_INSTANCE;
+        there += gpu_is_open(core->gpus[i]) && verdict != REASON_NO_MPS && verdict != REASON_INSTANCE &&
+                 verdict != REASON_UNSUITED;
         qualified += verdict == REASON_NONE;
         if (nearness(verdict) > nearness(reason.code))
             reason.code = verdict;
@@ -477,6 +512,7 @@ struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t num
     if (!job || !gpu || (job->state != JOB_QUEUED && job->state != JOB_HELD))
         return reason;
     reason.code = gpu_verdict(core, job, gpu, now_ns);
+    reason.choice = job->wants;
     if (!stands_for_itself(core, job, gpu) && job_wants_idle(core, job) && !gpu_fits_idle(core, job, gpu))
         reason.code = REASON_NO_IDLE_GPU;
     reason.needed_bytes = job_needed_bytes(core, job);
@@ -508,6 +544,14 @@ static struct reason reason_of_running(const struct core *core, const struct job
     return reason;
 }
 
+static void note_choice(const struct core *core, const struct job *job, struct reason *reason)
+{
+    reason->choice = job->wants;
+    reason->present = core->gpu_count;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        reason->suited += gpu_suits(job->wants, core->gpus[i]);
+}
+
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
@@ -528,5 +572,8 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
     }
     if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};
-    return job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_mps_client(core, job, now_ns);
+    kept = job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_mps_client(core, job, now_ns);
+    if (gpu_choosy(job->wants))
+        note_choice(core, job, &kept);
+    return kept;
 }

@@ -12,6 +12,8 @@ enum reason_code {
     REASON_CODE_COUNT
 };
 
+struct record_submitted;
+
 struct reason {
     uint32_t code;   /* enum reason_code */
     uint32_t wanted; /* GPUs; 0: the reason is about one GPU */
@@ -29,9 +31,13 @@ struct reason {
     int32_t best_permille;
     int32_t cap_permille;
     int64_t best_ppm, least_ppm;
-    int64_t waited_ns;    /* `other` has waited at least so long; 0: others have passed it */
-    uint64_t resident;    /* a job of the user in the way; 0: there is none */
-    const char *why;      /* borrowed from the core, until its next record: an administrator's words */
+    int64_t waited_ns; /* `other` has waited at least so long; 0: others have passed it */
+    uint64_t resident; /* a job of the user in the way; 0: there is none */
+    const char
+        *why; /* borrowed from the core, until its next record: an administrator's words; UNSUITED: the node's GPUs */
+    /* borrowed: it says which GPUs suit it (gpus/suits.h), `suited` of `present`; NULL: the reason is not about GPUs */
+    const struct record_submitted *choice;
+    uint32_t suited, present;
     const char *owner;    /* borrowed: the name of that user, which the core does not know; NULL: nor does anybody */
     bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
 };

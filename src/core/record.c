@@ -22,6 +22,11 @@
     {                                                                                                                  \
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
     }
+/* "" in records that lack it. */
+#define LATER_TEXT(type, name, member)                                                                                 \
+    {                                                                                                                  \
+        type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), true, 0         \
+    }
 
 /* "" where an earlier carma wrote it. */
 #define LATER_TEXT(type, name, member)                                                                                 \
@@ -58,6 +63,7 @@ const struct record_field record_fields[] = {
     LATER(RECORD_RECONFIGURED, "max_recoveries_per_user", FIELD_U32, config.per_user.max_retries, 0),
 #define RESOURCE(member, name, code) LATER(RECORD_RECONFIGURED, name, FIELD_I64, config.most.member, 0),
 #include "core/resources.def"
+    LATER(RECORD_RECONFIGURED, "max_jobs_without_gpu", FIELD_U32, config.max_without_gpu, CORE_MAX_WITHOUT_GPU),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
     LATER(RECORD_RECONFIGURED, "mps_domain", FIELD_U32, config.mps_domain, MPS_DOMAIN_GPU),
@@ -78,18 +84,22 @@ const struct record_field record_fields[] = {
     LATER(RECORD_GPU_BACK, "share", FIELD_U32, gpu.share, SHARE_ANY),
     LATER(RECORD_GPU_BACK, "instance", FIELD_BOOL, gpu.instance, false),
     LATER(RECORD_GPU_BACK, "part_permille", FIELD_I32, gpu.part_permille, 0),
+    LATER_TEXT(RECORD_GPU_BACK, "name", gpu.name),
+    LATER(RECORD_GPU_BACK, "compute", FIELD_U32, gpu.compute, 0),
     MEMBER(RECORD_GPU_LOST, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_LOST, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_LOST, "total_bytes", FIELD_I64, gpu.total_bytes),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_SUBMITTED, name, FIELD_##kind, submitted.member),
-#define REQUEST_NAME "claim_bytes"
+#define WORDS(member, size, name) LATER_TEXT(RECORD_SUBMITTED, name, submitted.member),
+#define REQUEST_NAME              "claim_bytes"
 #include "core/wants.def"
 #undef REQUEST_NAME
     TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_EDITED, name, FIELD_##kind, edited.wants.member),
-#define REQUEST_NAME "request_bytes"
+#define WORDS(member, size, name) LATER_TEXT(RECORD_EDITED, name, edited.wants.member),
+#define REQUEST_NAME              "request_bytes"
 #include "core/wants.def"
 #undef REQUEST_NAME
     MEMBER(RECORD_EDITED, "begin_ns", FIELD_I64, edited.begin_ns),
@@ -192,6 +202,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_GPU, "share", FIELD_U32, state_gpu.gpu.share),
     MEMBER(RECORD_STATE_GPU, "instance", FIELD_BOOL, state_gpu.gpu.instance),
     LATER(RECORD_STATE_GPU, "part_permille", FIELD_I32, state_gpu.gpu.part_permille, 0),
+    LATER_TEXT(RECORD_STATE_GPU, "name", state_gpu.gpu.name),
+    LATER(RECORD_STATE_GPU, "compute", FIELD_U32, state_gpu.gpu.compute, 0),
     MEMBER(RECORD_STATE_GPU, "share_faulted", FIELD_BOOL, state_gpu.share_faulted),
     MEMBER(RECORD_STATE_GPU, "server", FIELD_U64, state_gpu.server),
     MEMBER(RECORD_STATE_GPU, "server_uid", FIELD_U32, state_gpu.server_uid),
@@ -261,7 +273,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_USER, "group_share", FIELD_U32, state_user.group_share, 0),
 #define WANT(ctype, member, kind, name, since, from)                                                                   \
     SINCE_##since(RECORD_STATE_JOB, name, FIELD_##kind, state_job.wants.member),
-#define REQUEST_NAME "wanted_bytes"
+#define WORDS(member, size, name) LATER_TEXT(RECORD_STATE_JOB, name, state_job.wants.member),
+#define REQUEST_NAME              "wanted_bytes"
 #include "core/wants.def"
     TEXT(RECORD_STATE_JOB, "workload", state_job.wants.workload),
 #define STATE(type, member, kind, name)         MEMBER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member),

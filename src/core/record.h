@@ -23,6 +23,8 @@
 #define RECORD_WORKLOAD_SIZE 64  /* identifies runs of "the same" job, NUL included */
 #define RECORD_GROUP_SIZE    32  /* a group's name, NUL included */
 #define RECORD_WHY_SIZE      128 /* an administrator's words, NUL included */
+#define GPU_NAME_ROOM        64  /* the driver's name of a GPU, cut where it is longer; NUL included */
+#define GPU_TYPE_SIZE        64  /* a job's words about the GPUs that suit it, NUL included */
 
 enum record_type {
 #define RECORD(type, name, whose, stays) RECORD_##type,
@@ -64,17 +66,20 @@ enum memory_source {
 struct record_gpu {
     uint32_t gpu; /* the core's number of the GPU: 0, 1, ... in the order of first appearance */
     char uuid[RECORD_UUID_SIZE];
-    int64_t total_bytes;   /* memory that jobs can use: the driver's total without its reserve; of one that was never
-                            * usable 0 */
-    uint32_t share;        /* enum share_mode, as configured for it */
-    bool instance;         /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
-    int32_t part_permille; /* of its GPU's SMs, of a MIG instance; 0: all */
+    int64_t total_bytes;      /* memory that jobs can use: the driver's total without its reserve; of one that was never
+                               * usable 0 */
+    uint32_t share;           /* enum share_mode, as configured for it */
+    bool instance;            /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
+    int32_t part_permille;    /* of its GPU's SMs, of a MIG instance; 0: all */
+    char name[GPU_NAME_ROOM]; /* "NVIDIA A100-SXM4-40GB"; "": not known (yet) */
+    uint32_t compute;         /* its compute capability: 80 is 8.0, sm_80; 0: not known */
 };
 
 #define PRIORITY_MOST 10 /* of a job, and as far below 0 */
 
 struct record_submitted {
 #define WANT(type, member, kind, name, since, from) type member;
+#define WORDS(member, size, name)                   char member[size];
 #include "core/wants.def"
     char workload[RECORD_WORKLOAD_SIZE];
 };

@@ -70,7 +70,8 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
                                      .total_bytes = gpu->total_bytes,
                                      .share = gpu->share,
                                      .instance = gpu->instance,
-                                     .part_permille = gpu->part_permille};
+                                     .part_permille = gpu->part_permille,
+                                     .compute = gpu->compute};
     state->settling_job = gpu->settling_job;
 #define TAKE(member) state->member = gpu->member
     GPU_MEMBERS(TAKE);
@@ -81,6 +82,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     SAMPLE_MEMBERS(TAKE);
 #undef TAKE
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
+    memcpy(state->gpu.name, gpu->name, sizeof state->gpu.name);
     record_list_add(out, &record);
 }
 

@@ -3,6 +3,7 @@
 #ifndef CARMA_CORE_STATE_H
 #define CARMA_CORE_STATE_H
 
+#include "base/strbuf.h"
 #include "core/core.h"
 #include "core/guess/prior.h"
 #include "core/ledger.h"
@@ -45,6 +46,7 @@ struct core {
     struct user_group *groups;   /* owned list: all that users were ever put in */
     uint64_t last_place;         /* the largest place in the main queue that was given to a job */
     uint64_t last_arrival;       /* the largest place in a class that goes by arrival: a cache (order.c) */
+    uint32_t without_gpu;        /* placed jobs that need none: follows from them */
     struct core_resources taken; /* by jobs that have GPUs: follows from them */
     struct queue waiting;        /* QUEUED, in the order of turns */
     struct queue held;           /* HELD, the same */
@@ -60,6 +62,7 @@ struct core {
     struct record_drain drain;  /* by whom and why */
     uint32_t settling_count;    /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
+    struct strbuf kinds;        /* of the GPUs, in words (gpus/suits.h): the same */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */

@@ -78,7 +78,7 @@ void user_recounts(const struct core *core, struct job *job)
 
 int64_t user_most_bytes(const struct core *core, const struct record_submitted *wants)
 {
-    int64_t allowed = core->config.per_user.max_memory_bytes / wants->gpus;
+    int64_t allowed = core->config.per_user.max_memory_bytes / (wants->gpus ? wants->gpus : 1);
 
     return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
 }

@@ -1,5 +1,11 @@
 #include "daemon/fit.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/gpus/suits.h"
 #include "core/ledger.h"
 
 /* The most memory that this many GPUs of the node have; 0: fewer GPUs. */
@@ -29,4 +35,36 @@ void fit_request(const struct core *core, struct record_submitted *wants)
     most = memory_of_gpus(core, wants->gpus);
     if (most > 0 && wants->request_bytes > most)
         wants->request_bytes = most;
+}
+
+/* RECORD_NO_GPU: there is none such. */
+static uint32_t number_of(const struct core *core, const char *name)
+{
+    char *end;
+    unsigned long long number = strtoull(name, &end, 10);
+
+    if (*name && !*end)
+        return number < core_gpu_count(core) ? (uint32_t)number : RECORD_NO_GPU;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        if (strcmp(core_gpu(core, i)->uuid, name) == 0)
+            return i;
+    return RECORD_NO_GPU;
+}
+
+int fit_excluded(const struct core *core, const char *list, uint64_t *excluded, struct error *err)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(list ? list : "");
+    char *rest = NULL;
+
+    *excluded = 0;
+    for (char *name = strtok_r(copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        uint32_t number = number_of(core, name);
+        if (number == RECORD_NO_GPU)
+            return error_set(err, EINVAL, "exclude_gpu: there is no GPU %.60s here: carma gpus lists them", name);
+        if (number >= GPU_EXCLUDED_MOST)
+            return error_set(err, EINVAL, "exclude_gpu: GPU %.60s cannot be excluded: only 0 to %d can", name,
+                             GPU_EXCLUDED_MOST - 1);
+        *excluded |= UINT64_C(1) << number;
+    }
+    return 0;
 }

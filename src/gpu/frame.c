@@ -13,7 +13,7 @@
 
 /* The structs travel as they lie in memory, so they must have no padding. */
 _Static_assert(NODE_SIZE == sizeof(int64_t) + 2 * sizeof(uint32_t) + 160, "struct gpu_node_reading has padding");
-_Static_assert(FIXED_SIZE == 2 * GPU_UUID_SIZE + GPU_NAME_SIZE + 12 * sizeof(uint32_t) + 6 * sizeof(int64_t) +
+_Static_assert(FIXED_SIZE == 2 * GPU_UUID_SIZE + GPU_NAME_SIZE + 14 * sizeof(uint32_t) + 6 * sizeof(int64_t) +
                                  GPU_REFUSED_COUNT * sizeof(uint16_t) + GPU_METRIC_COUNT * sizeof(struct gpu_measure),
                "struct gpu_reading has padding");
 _Static_assert(sizeof(struct gpu_measure) == 2 * sizeof(uint32_t) + 2 * sizeof(int64_t),

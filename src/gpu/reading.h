@@ -83,6 +83,8 @@ struct gpu_reading {
     uint32_t process_count;
     uint32_t xid;           /* the latest critical one since carma-monitor began, no consequence of another; 0: none */
     uint32_t xid_count;     /* how many there were since then */
+    uint32_t compute;       /* compute capability: 80 is 8.0; of an instance its parent's; 0: not told */
+    uint32_t zero;          /* padding, 0 */
     int64_t xid_at_ns;      /* node time at which the latest was observed; 0: never */
     int64_t total_bytes;    /* memory that jobs can use: NVML's total - reserved where it tells them apart */
     int64_t reserved_bytes; /* by driver and firmware; 0 where NVML does not tell */

@@ -35,6 +35,8 @@ struct launch_request {
     const char *name, *directory;
     const char *output, *error;    /* patterns: launch_output_path(); without `error` it goes into the output */
     const char *conda_environment; /* may be NULL */
+    const char *container;         /* an image, in which it runs; may be NULL */
+    const char *container_engine;  /* "podman" or "apptainer"; NULL: the first that is there */
     const char *surroundings;      /* base/surroundings.h; may be NULL */
     const char *script;            /* its text; the command's first word is then its name. NULL: it is not a script */
     const char *script_directory;  /* where the shepherd keeps the copy of its script (launch/shepherd/script.h), and

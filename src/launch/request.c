@@ -56,6 +56,8 @@
     TEXT(output, launch->output)                                                                                       \
     TEXT(error, launch->error)                                                                                         \
     TEXT(conda_environment, launch->conda_environment)                                                                 \
+    TEXT(container, launch->container)                                                                                 \
+    TEXT(container_engine, launch->container_engine)                                                                   \
     TEXT(surroundings, launch->surroundings)                                                                           \
     TEXT(on_end, launch->on_end)                                                                                       \
     TEXT(script, launch->script)                                                                                       \

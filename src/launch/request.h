@@ -46,6 +46,8 @@ struct request {
     const char *output;            /* a pattern: launch_output_path() */
     const char *error;             /* a pattern; may be NULL */
     const char *conda_environment; /* may be NULL */
+    const char *container;         /* its image; may be NULL */
+    const char *container_engine;  /* NULL: the first that is there */
     const char *surroundings;      /* base/surroundings.h; may be NULL */
     const char *on_end;            /* may be NULL */
     const char *script;            /* text; NULL: the job is not a script, and the next is NULL too */

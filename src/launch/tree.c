@@ -194,19 +194,29 @@ static bool is_meant(const struct tree_process *process, int signal, enum whom w
     return whom == WHO_HEEDS ? heeds(process, signal) : whom == WHO_RUNS ? !process->stopped : true;
 }
 
-static int signal_members(struct tree *tree, pid_t root, int signal, enum whom whom)
+static int signal_others(const struct tree *tree, int signal, enum whom whom, bool (*spares)(pid_t pid))
 {
     int count = 0;
 
-    tree_read(tree);
-    tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && !p->ended && is_meant(p, signal, whom)) {
+        if (p->member && !p->ended && !(spares && spares(p->pid)) && is_meant(p, signal, whom)) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }
     }
+    return count;
+}
+
+static int signal_members(struct tree *tree, pid_t root, int signal, enum whom whom)
+{
+    int count;
+
+    tree_read(tree);
+    tree_select_descendants(tree, root);
+    count = signal_others(tree, signal, whom, signal == SIGKILL ? NULL : tree->spares);
+    if (count == 0 && tree->spares && whom == ALL)
+        count = signal_others(tree, signal, ALL, NULL);
     return count;
 }
 

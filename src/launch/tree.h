@@ -18,6 +18,7 @@ struct tree_process {
 };
 
 struct tree {
+    bool (*spares)(pid_t pid);  /* those get no signal but SIGKILL, as long as others do; NULL: none */
     struct tree_process *items; /* owned */
     size_t count;
     size_t capacity;

@@ -127,8 +127,11 @@ static void gpu_remove(struct past_gpu *gpu, const struct past_run *run)
 
 static void take_submitted(struct past *past, const struct record *record)
 {
-    struct past_job *job = xcalloc(1, sizeof *job);
+    struct past_job *job;
 
+    if (record->submitted.gpus == 0)
+        return; /* it has nothing of the GPUs */
+    job = xcalloc(1, sizeof *job);
     job->id = record->job;
     job->wants = record->submitted;
     job->submitted_ns = record->at_ns;
@@ -447,6 +450,7 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
         .exclusive = job->wants.exclusive,
         .uid = job->wants.uid,
         .share = job->wants.share,
+        .excluded_gpus = job->wants.excluded_gpus,
     };
 }
 

@@ -336,7 +336,8 @@ static void submitted(const struct sim *sim, size_t job, struct record *record)
                                       .max_slowdown_permille = wanted->max_slowdown_permille,
                                       .uid = wanted->uid,
                                       .share = wanted->share,
-                                      .exclusive = wanted->exclusive}};
+                                      .exclusive = wanted->exclusive,
+                                      .excluded_gpus = wanted->excluded_gpus}};
     if (sim->options->checkpoints) {
         record->submitted.requeue = true;
         record->submitted.signal = SIGUSR1;

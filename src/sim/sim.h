@@ -41,6 +41,8 @@ struct sim_job {
     bool exclusive;
     uint32_t uid;
     uint32_t share; /* enum share_mode: SHARE_ANY, or the only way in which it may share */
+    /* as in struct record_submitted; of the GPUs' types nothing counts: they are all alike here */
+    uint64_t excluded_gpus;
     uint32_t
         user_share; /* of the GPUs, its user's from then on; 0: as before, which is 1 at first. With it, his group: */
     char group[RECORD_GROUP_SIZE];

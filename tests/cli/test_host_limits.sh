@@ -62,3 +62,26 @@ start_daemon --set max_host_memory=100M
 ends 1 submit --memory 1G -- true
 grep -qF "1.0 GiB of the host's memory needed (--memory), jobs have 0 B of at most 100 MiB (max_host_memory)" "$T/err" ||
     fail "$said: $(cat "$T/err")"
+
+# A job without a GPU sees none, starts at once beside a full one, and uses none; so many run at a time.
+stop_daemon
+start_daemon --set max_jobs_without_gpu=1 --set settle=0s
+run cancel "$small" "$script" "$rad" # where they were not before
+whole=$(submitted --exclusive --gpu-type '>=140G&H200' -- sleep 1000)
+none=$(submitted -G 0 -o none.txt -- sh -c 'echo "sees <$CUDA_VISIBLE_DEVICES>"; sleep 1000')
+next=$(submitted -G 0 -- true)
+until_field "$whole" state RUNNING
+until_field "$none" state RUNNING
+wait_for 'grep -qx "sees <>" none.txt'
+expect_field "$next" reason.text '1 job without a GPU run, the limit (max_jobs_without_gpu)'
+shows "^ *$none .* R  *0  .*  no GPU\$" queue
+shows '^GPUs  *none: it sees none' show "$none"
+cancel "$none"
+until_field "$next" state COMPLETED
+expect_field "$none" gpu_ns 0
+for row in '-G 0 --gpu-memory 4G|--gpu-memory is about GPUs' '--gpu-type a100|its GPUs are 1 x NVIDIA H200 ' '--gpu-type >=40|compares with no size' \
+    '--exclude-gpu 0|1 GPU needed of those of --exclude-gpu 0, the node has 0' '--exclude-gpu 7|there is no GPU 7 here' '--exclude-gpu x|neither a number'; do
+    # shellcheck disable=SC2086
+    run submit ${row%%|*} -- true
+    grep -qF -e "${row#*|}" "$T/err" || fail "$said: $(cat "$T/err")"
+done

@@ -80,7 +80,7 @@ offers() {
     [ "$2" = "$1" ] || fail "$3 offers '$2', not '$1'"
 }
 offers submit "$(in_bash carma subm)" bash
-offers "--gpus --gpu-memory" "$(in_bash carma submit --gp)" bash
+offers "--gpus --gpu-memory --gpu-type" "$(in_bash carma submit --gp)" bash
 offers "build show" "$(in_bash carma trace '')" bash
 offers "--load" "$(in_bash carma trace build --lo)" bash
 offers "1041 1052" "$(in_bash carma cancel 10)" bash
@@ -92,7 +92,7 @@ offers "" "$(in_bash carma submit --gpus '')" bash
 offers "bash zsh fish" "$(in_bash carma help --completion '')" bash
 if has fish; then
     offers submit "$(in_fish 'carma subm')" fish
-    offers "--gpu-memory" "$(in_fish 'carma submit --gpu-')" fish
+    offers "--gpu-memory --gpu-type" "$(in_fish 'carma submit --gpu-')" fish
     offers "build show" "$(in_fish 'carma trace ')" fish
     offers "--load" "$(in_fish 'carma trace build --lo')" fish
     offers "1041 1052" "$(in_fish 'carma cancel 10')" fish

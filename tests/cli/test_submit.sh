@@ -119,13 +119,13 @@ true
 SCRIPT
 mkdir -p jobs/logs
 prints 12 submit --parsable slurm.sh
-[ "$(grep -v '^carma: slurm.sh:[0-9]*: warning: not taken as options, it stands behind the first command: #SBATCH --behind' "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, the GPU type a100, \
+[ "$(grep -v '^carma: slurm.sh:[0-9]*: warning: not taken as options, it stands behind the first command: #SBATCH --behind' "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, \
 --gres=shard:1, --mem-per-cpu
 carma: resnet: warning: its error file 'logs/$(id -un)-%N.err' is taken literally but for %j, the job's number" ] || fail "$said: $(cat "$T/err")"
 expect_sent "[\"resnet\", 129600000000000, 2, 15, 120000000000, true, \"$T/jobs\", true]" \
     name time_limit_ns gpus signal signal_before_ns requeue directory exclusive
 expect_sent "[\"$T/jobs/logs/resnet-%A.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]" output error
-expect_sent '[34359738368, 8, "end"]' host_memory_bytes cpus notify
+expect_sent '[34359738368, 8, "end", "a100"]' host_memory_bytes cpus notify gpu_type
 printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue --mem=4096\n#SBATCH -H -o %%j.txt\n' >other.sh
 expect_ok submit -J mine -o here -t 90 slurm.sh other.sh
 expect_sent "[\"mine\", 5400000000000, 2, true, false, \"$T/jobs/here\"]
@@ -158,7 +158,7 @@ expect_bad() {
     expect_error 1 "$1" submit bad.sh
 }
 expect_bad "bad.sh:3: --gpus: 'two'" '#!/bin/sh\n\n#CARMA --gpus two\n'
-for line in '-t 1:2:3:4|--time: ' '--mem=much|--memory: ' '-c many|--cpus: ' '--gres=gpu:two:x|--gpus: ' '--gpus=0|--gpus: ' '--signal=NOPE|--signal: ' '-t|--time' \
+for line in '-t 1:2:3:4|--time: ' '--mem=much|--memory: ' '-c many|--cpus: ' '--gres=gpu:two:x|--gpus: ' '--gpus=65|--gpus: ' '--signal=NOPE|--signal: ' '-t|--time' \
     '--gres=gpu:2,|--gpus: ' '--job-name="x|quote'; do
     expect_bad "bad.sh:3: " "#!/bin/sh\n#SBATCH -J x\n#SBATCH ${line%|*}\n"
     expect_error 1 "${line#*|}" submit bad.sh

@@ -84,7 +84,7 @@ done
 expect_error 2 "'-G' needs an argument, N" submit -G
 expect_error 2 "'--output' needs an argument, FILE" submit --output
 expect_error 2 "not a whole number" submit -G two -- true
-expect_error 2 "out of range" submit -G 0 -- true
+expect_error 2 "out of range" submit -G 65 -- true
 expect_error 2 "out of range" submit -G -1 -- true
 expect_error 2 "out of range" submit -G 65 -- true
 expect_error 2 "not a size" submit --gpu-memory=-1G -- true

@@ -71,7 +71,7 @@ CORE = [
     "guess/prior.h",
     "job", "core.h", "waiting/queue.h", "waiting/by_turn", "ledger.h", "user.h", "state", "waiting/queue", "ledger",
     "user",
-    "guess/kin", "guess/prior", "learn/learn", "learn/company", "use", "need/overuse", "share/sharing", "need/need", "need/fence",
+    "guess/kin", "guess/prior", "learn/learn", "learn/company", "use", "need/overuse", "gpus/suits", "share/sharing", "need/need", "need/fence",
     "share/rates", "share/slowdown", "share/seen", "learn/readings",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",

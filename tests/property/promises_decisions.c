@@ -48,6 +48,13 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
 }
 
+/* Even GPUs are A100, odd ones H100 (world_inputs.c: choose_gpus). */
+static bool suits(const struct record_submitted *wants, uint32_t number)
+{
+    return !(wants->excluded_gpus >> number & 1) &&
+           (!*wants->gpu_type || (strchr("aA", *wants->gpu_type) != NULL) == (number % 2 == 0));
+}
+
 /* Whether it was asked for, and has not been done too often. */
 static bool is_to_be_requeued(const struct world *world, const struct world_job *job)
 {
@@ -174,6 +181,9 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " got %" PRIu32 " GPUs", record->job, record->placed.count);
         for (uint32_t i = 0; i < record->placed.count; i++)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
+        for (uint32_t i = 0; i < record->placed.count; i++)
+            if (!suits(&job->wants, record->placed.gpus[i]))
+                fail(world, "job %" PRIu64 " did not ask for GPU %" PRIu32, record->job, record->placed.gpus[i]);
         for (uint32_t i = 0; i < record->placed.count; i++) {
             const struct record_closing *closing = &world->core->gpus[record->placed.gpus[i]]->closing;
             /* to everybody, unless it is to these alone */

@@ -216,7 +216,7 @@ void check_state(struct world *world)
     check_gpus(world);
     check_servers(world);
     check_jobs(world);
-    check_host_memory(world);
+    check_host(world);
     check_nobody_waits_in_vain(world);
     check_slowdowns(world);
     check_reserved_head_starts(world);

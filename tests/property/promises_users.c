@@ -40,13 +40,20 @@ static bool is_beyond(const struct world *world, const struct usages *has)
            (limits->max_memory_bytes && has->memory_bytes > limits->max_memory_bytes);
 }
 
-/* Of the host's memory jobs that run have asked for no more than may be. */
-void check_host_memory(const struct world *world)
+/* Of the host's memory jobs that run have asked for no more than may be, and no more jobs run without a GPU. */
+void check_host(const struct world *world)
 {
-    int64_t most = core_configuration(world->core)->most.host_memory_bytes, held = 0;
+    const struct core_config *config = core_configuration(world->core);
+    int64_t most = config->most.host_memory_bytes, held = 0;
+    uint32_t without = 0;
 
-    for (uint64_t id = 1; id < world->next_job; id++)
+    for (uint64_t id = 1; id < world->next_job; id++) {
         held += world->jobs[id].running ? world->jobs[id].wants.host_memory_bytes : 0;
+        without += world->jobs[id].running && world->jobs[id].gpu_count == 0;
+    }
+    if (without != world->core->without_gpu ||
+        (config->max_without_gpu && !world->reconfigured && without > config->max_without_gpu))
+        fail(world, "%" PRIu32 " jobs run without a GPU", without);
     if (held != core_resources_held(world->core)->host_memory_bytes || (most && !world->reconfigured && held > most))
         fail(world, "jobs have %" PRId64 " bytes of the host's memory", held);
 }
@@ -71,6 +78,8 @@ void check_limited(const struct world *world, const struct job *job, uint32_t co
     has.gpus += job->wants->gpus;
     has.memory_bytes += job->wants->gpus *
                         counting(&world->jobs[job->id], reservation < 0 ? world->core->largest_gpu_bytes : reservation);
+    if (job->wants->gpus == 0) /* these it does not ask for */
+        has.gpus = has.memory_bytes = 0;
     if (is_beyond(world, &has) != (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
         fail(world,
              "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes",

@@ -68,6 +68,8 @@ struct world *world_new(uint64_t seed)
         if (input.gpu.instance)
             input.gpu.part_permille = (int32_t)random_range(&world->random, 1, 4) * 1000 / 7;
         snprintf(input.gpu.uuid, sizeof input.gpu.uuid, "GPU-%u", g);
+        snprintf(input.gpu.name, sizeof input.gpu.name, g % 2 ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-40GB");
+        input.gpu.compute = g % 2 ? 90 : 80;
         feed(world, &input);
     }
     decide(world);

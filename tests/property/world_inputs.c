@@ -22,6 +22,24 @@ static void join_array(struct world *world, struct record_submitted *wants)
     wants->array_most = joins ? other->array_most : (uint32_t)random_range(r, 0, 3);
 }
 
+static void choose_gpus(struct world *world, struct record_submitted *wants)
+{
+    static const char *const types[] = {"", "a100", "H100|v100", "sm_90", "A100&<sm_90", "x|>=sm_90"};
+
+    snprintf(wants->gpu_type, sizeof wants->gpu_type, "%s", types[random_range(&world->random, 0, 5)]);
+    if (random_range(&world->random, 0, 2) == 0)
+        wants->excluded_gpus = (uint64_t)random_range(&world->random, 0, 63);
+}
+
+static void need_no_gpu(struct record_submitted *wants)
+{
+    wants->gpus = wants->share = 0;
+    wants->request_bytes = -1;
+    wants->request_source = SOURCE_UNKNOWN;
+    wants->exclusive = wants->external = false;
+    wants->max_wait_ns = 0;
+}
+
 static void submit(struct world *world)
 {
     struct random *r = &world->random;
@@ -54,6 +72,10 @@ static void submit(struct world *world)
     wants->external = random_range(r, 0, 5) == 0;
     wants->held &= !wants->external;
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
+    if (world->seed % 8 == 6)
+        choose_gpus(world, wants);
+    if (world->seed % 8 == 7 && random_range(r, 0, 1))
+        need_no_gpu(wants);
     if (random_range(r, 0, 3) == 0 && world->next_job > 1) /* like another */
         *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
     if (world->seed % 8 == 3 && !wants->external)
@@ -148,9 +170,9 @@ static void job_is_estimated(struct world *world)
 
     input.estimated.request_bytes = random_range(r, 1, 44) * GIB;
     input.estimated.smact_permille = random_range(r, 0, 1) ? -1 : (int32_t)random_range(r, 0, 1000);
-    if (feed(world, &input) != (input.job && !job->ended && job->wants.request_bytes < 0))
+    if (feed(world, &input) != (input.job && !job->ended && job->wants.request_bytes < 0 && job->wants.gpus))
         fail(world, "job %" PRIu64 " was to be estimated, or not", input.job);
-    if (!input.job || job->ended || job->wants.request_bytes >= 0)
+    if (!input.job || job->ended || job->wants.request_bytes >= 0 || !job->wants.gpus)
         return;
     job->wants.request_bytes = input.estimated.request_bytes;
     job->wants.request_source = SOURCE_ESTIMATED;
@@ -283,7 +305,8 @@ static void job_ends(struct world *world)
         input.exited.used_bytes = random_range(r, -1, 80) * GIB;
         input.exited.used_bytes = input.exited.used_bytes < 0 ? -1 : input.exited.used_bytes;
         input.exited.evidence = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 0, 127);
-        input.exited.failed_gpu = job->runs % 3 ? job->gpus[job->runs % job->gpu_count] : RECORD_NO_GPU;
+        input.exited.failed_gpu =
+            job->gpu_count && job->runs % 3 ? job->gpus[job->runs % job->gpu_count] : RECORD_NO_GPU;
         break;
     }
     place = core_find_job(world->core, input.job)->place;
@@ -330,7 +353,7 @@ static void job_moves(struct world *world)
         job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
         input.type = RECORD_STRAYED;
         input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
-    } else if (random_range(r, 0, 3) == 0) {
+    } else if (random_range(r, 0, 3) == 0 || job->gpu_count == 0) {
         input.type = RECORD_PROGRESSED;
         input.progressed = (struct record_progressed){.micro_steps_per_s = random_range(r, 1, 4) * 1000000,
                                                       .span_ns = random_range(r, 1, 300) * NS_PER_SEC,
@@ -384,6 +407,8 @@ static void gpu_comes_or_goes(struct world *world)
                                                                         state */
         input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_AUTO);
     memcpy(input.gpu.uuid, gpu->uuid, sizeof input.gpu.uuid);
+    memcpy(input.gpu.name, gpu->name, sizeof input.gpu.name);
+    input.gpu.compute = gpu->compute;
     if (!feed(world, &input))
         fail(world, "a GPU could not come or go");
 }
@@ -496,6 +521,7 @@ static struct core_config random_config(struct random *r)
     config.per_user.max_memory_bytes = random_range(r, 0, 2) ? 0 : random_range(r, 1, 160) * GIB;
     config.per_user.max_retries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
     config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
+    config.max_without_gpu = config.max_jobs_per_gpu % 4;
     config.most.host_memory_bytes = config.max_jobs_per_gpu % 3 == 1 ? 24 * GIB : 0;
     config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);

@@ -131,8 +131,7 @@ TEST(test_bad_keyed)
     refuse("./a\nbatch_size: -1\n", "j.rad:2: batch_size: -1 is out of range: 1 to 1099511627776");
     refuse("./a\npolicy: exclusive/ collocation\n",
            "j.rad:2: policy 'exclusive/ collocation': write exclusive or collocation");
-    refuse("./a\ngpus: 0\n", "j.rad:2: gpus: 0 is out of range: 1 to 64");
-    refuse("./a\ngpus: 65\n", "j.rad:2: gpus: 65 is out of range: 1 to 64");
+    refuse("./a\ngpus: 65\n", "j.rad:2: gpus: 65 is out of range: 0 to 64");
     refuse("./a\ngpu_memory: 7000\n", "j.rad:2: gpu_memory: '7000' has no unit: say 7000GiB or 7000MiB");
     refuse("./a\ngpu_memory: -5G\n", "j.rad:2: gpu_memory: '-5G' is not a size: write it like 12G, 512M or 1.5GiB");
     refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory: 0 is out of range: 1 B to 1024.0 TiB");

@@ -109,9 +109,13 @@ TEST(test_refused)
     with("'script':[]", "script is not a string");
     with("'script':'#!/bin/sh\\u0000'", "script holds a NUL character: remove it");
     with("'conda_environment':'--help'", "conda_environment '--help' is not an environment: it begins with -");
-    with("'gpus':0", "gpus 0 is out of range: 1 to 64");
-    with("'gpus':65", "gpus 65 is out of range: 1 to 64");
-    with("'gpus':4294967297", "gpus 4294967297 is out of range: 1 to 64");
+    with("'gpus':65", "gpus 65 is out of range: 0 to 64");
+    with("'gpus':4294967297", "gpus 4294967297 is out of range: 0 to 64");
+    with("'gpus':0,'share':'mps'", "--share is about GPUs, and the job is to have none (--gpus 0): leave one out");
+    with("'gpu_type':'>=x'", "gpu_type '>=x': '>=x' compares with no size: write it like >=40G or >=sm_80");
+    with("'exclude_gpu':'0,one'", "exclude_gpu 'one' is neither a number nor a UUID: see carma gpus");
+    with("'container':'--help'",
+         "container '--help' is no image: name one as docker.io/library/python:3.12, or a .sif file");
     with("'gpus':1.0", "gpus is not a whole number");
     with("'gpu_memory_bytes':0", "gpu_memory_bytes 0 is out of range: 1 to 1125899906842624");
     with("'gpu_memory_bytes':-1", "gpu_memory_bytes -1 is negative: leave it out if it is not known");

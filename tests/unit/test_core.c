@@ -1,4 +1,5 @@
 /* The core's rules one by one. Others: tests/property (of every world), test_policies.c, test_placement.c (carma's). */
+#include "core/gpus/suits.h"
 #include "core_fixture.h"
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
@@ -471,4 +472,109 @@ CORE_EACH_ROW(test_many_go_in_steps, many_go_in_steps)
         record_list_release(&taken);
         record_list_release(&decisions);
     }
+}
+
+/* ---- Which GPUs suit a job ---- */
+
+static const struct {
+    const char *name;
+    uint32_t compute;
+    int64_t bytes;
+} kinds[GPUS] = {{"NVIDIA A100-SXM4-40GB", 80, 40352 * MIB},
+                 {"NVIDIA GeForce RTX 4090", 89, 24080 * MIB},
+                 {"NVIDIA H100 80GB HBM3", 90, 81079 * MIB},
+                 {"", 0, 0}}; /* known by its UUID alone */
+
+static void of_several_kinds(struct fixture *f)
+{
+    for (uint32_t g = 0; g < GPUS; g++) {
+        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .share = SHARE_AUTO}};
+        snprintf(record.gpu.name, sizeof record.gpu.name, "%s", kinds[g].name);
+        record.gpu.compute = kinds[g].compute;
+        record.gpu.total_bytes = kinds[g].bytes ? kinds[g].bytes : TOTAL;
+        apply(f, record);
+    }
+}
+
+/* `suits`: a digit for each GPU; NULL: it is no type. */
+static const struct {
+    const char *type, *suits;
+} types[] = {{"a100", "0"},
+             {"A100-SXM4", "0"},
+             {"a10", ""}, /* is another */
+             {"rtx 4090", "1"},
+             {"GeForce_RTX_4090", "1"},
+             {"80gb", "2"},
+             {"nvidia", "012"},
+             {"sm_80", "0"},
+             {">=sm_89", "12"},
+             {"<sm_90", "01"},
+             {">sm_90", ""},
+             {"sm_90a", "2"},
+             {">=40G", "023"}, /* the driver keeps some of it; of the last the memory is known */
+             {">=24G", "0123"},
+             {"<40G", "1"},
+             {">40G", "2"},
+             {"<=40960M", "013"},
+             {"a100|h100", "02"},
+             {"nvidia&>=sm_89&<80G", "1"},
+             {"v100|nvidia&sm_80|h100", "02"},
+             {"", NULL},
+             {"a100&", NULL},
+             {"|h100", NULL},
+             {">=", NULL},
+             {">=40", NULL},
+             {">=a100", NULL},
+             {"sm_8", NULL},
+             {"sm_x", NULL},
+             {"a word that is far too long to be a part of the name of any GPU there is", NULL}};
+
+CORE_EACH_ROW(test_types, types)
+{
+    struct record_submitted wants = {.gpus = 1};
+    char suits[GPUS + 1] = "";
+    struct error err;
+
+    of_several_kinds(f);
+    assert_int_equal(gpu_type_check(row->type, &err), row->suits ? 0 : -EINVAL);
+    if (!row->suits)
+        return;
+    snprintf(wants.gpu_type, sizeof wants.gpu_type, "%s", row->type);
+    for (uint32_t g = 0; g < GPUS; g++)
+        if (gpu_suits(&wants, core_gpu(f->core, g)))
+            suits[strlen(suits)] = (char)('0' + g);
+    if (strcmp(suits, row->suits) != 0)
+        fail_msg("%s suits %s, not %s", row->type, suits, row->suits);
+}
+
+CORE_TEST_AFTER(of_several_kinds, test_a_job_gets_only_gpus_that_suit_it)
+{
+    struct record record = wants(1, 8 * GIB);
+    const char *but = "2 GPUs needed of those of --gpu-type h100, --exclude-gpu 0, the node has 1: its GPUs are "
+                      "1 x NVIDIA A100-SXM4-40GB (39.4 GiB, sm_80), 1 x NVIDIA GeForce RTX 4090 (23.5 GiB, sm_89), "
+                      "1 x NVIDIA H100 80GB HBM3 (79.2 GiB, sm_90), 1 x ";
+
+    snprintf(record.submitted.gpu_type, sizeof record.submitted.gpu_type, "h100");
+    record.submitted.exclusive = true;
+    change(f, backfill, 1);
+    uint64_t first = submit_record(f, record), second = submit_record(f, record);
+    decide(f);
+    assert_string_equal(placed_on(f, first), "2");
+    assert_reason(f, second, "1 idle GPU needed, 0 are idle; --gpu-type h100 leaves 1 of 4 GPUs");
+    record.submitted.excluded_gpus = 5;
+    assert_never(f, &record.submitted, NULL); /* the last may be one */
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {.gpu = 3, .total_bytes = TOTAL, .name = "NVIDIA L4", .compute = 89}});
+    record.submitted.excluded_gpus = 1;
+    record.submitted.gpus = 2;
+    struct reason why;
+    char text[REASON_TEXT];
+    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
+    assert_int_equal(strncmp(reason_format(&why, 0, text), but, strlen(but)), 0);
+    record.submitted.gpus = 1;
+    record.submitted.excluded_gpus = 7;
+    memset(record.submitted.gpu_type, 0, sizeof record.submitted.gpu_type);
+    uint64_t other = submit_record(f, record);
+    decide(f);
+    assert_string_equal(placed_on(f, other), "3");
 }

@@ -81,6 +81,36 @@ CORE_TEST(test_the_hosts_memory_is_given_out_once)
     assert_starts(f, jobs[1]);
 }
 
+/* So is the number of jobs without a GPU, which need none, count for none, and start on no drained node. */
+CORE_TEST(test_jobs_without_a_gpu_start_at_once)
+{
+    struct record whole = wants(1, 8 * GIB), memory = wants(0, 8 * GIB);
+    const struct record_drained drain = {.gpu = RECORD_NO_GPU, .why = "cleaning"};
+    uint64_t full[GPUS + 1], jobs[3];
+
+    change(f, max_without_gpu, 2);
+    whole.submitted.exclusive = true;
+    for (size_t i = 0; i <= GPUS; i++)
+        full[i] = submit_record(f, whole);
+    for (size_t i = 0; i < array_size(jobs); i++)
+        jobs[i] = submit_as(f, ADA, 0, -1);
+    decide(f);
+    assert_string_not_equal(placed_on(f, full[0]), "");
+    for (size_t i = 0; i < array_size(jobs); i++)
+        assert_int_equal(core_find_job(f->core, jobs[i])->state, i < 2 ? JOB_PLACED : JOB_QUEUED);
+    assert_int_equal(was_decided(f, RECORD_PLACED, jobs[0])->placed.count, 0);
+    assert_reason(f, jobs[2], "2 jobs without a GPU run, the limit (max_jobs_without_gpu)");
+    assert_int_equal(reason_code(f, full[GPUS]), REASON_NO_IDLE_GPU); /* it is as if they were not there */
+    apply(f, (struct record){.type = RECORD_GPU_DRAINED, .drained = drain});
+    exits(f, jobs[0], EXIT_GPU_OOM, -1); /* whatever it wrote */
+    assert_int_equal(decided(f, RECORD_GAVE_UP, jobs[0])->gave_up.memory, false);
+    assert_reason(f, jobs[2], "the node is drained: cleaning");
+    apply(f, (struct record){.type = RECORD_GPU_RESUMED, .drained.gpu = RECORD_NO_GPU});
+    assert_non_null(decided(f, RECORD_PLACED, jobs[2]));
+    memory.job = 99;
+    assert_int_equal(core_apply(f->core, &memory, NULL), -EINVAL);
+}
+
 /* Also on GPUs that a job was not given; with its end that is over. */
 CORE_TEST(test_memory_elsewhere_is_charged)
 {

@@ -70,7 +70,7 @@ CORE_TEST(test_the_learned_quantile_holds)
         int64_t spread; /* in parts of 10,000 */
         size_t least;   /* of 10,000 next runs */
     } cases[] = {{160, 9780}, {500, 8800}};
-    const struct record_submitted guessed = {.request_bytes = 1, .request_source = SOURCE_ESTIMATED};
+    const struct record_submitted guessed = {.gpus = 1, .request_bytes = 1, .request_source = SOURCE_ESTIMATED};
 
     for (size_t i = 0; i < array_size(cases); i++) {
         uint64_t random = 1;

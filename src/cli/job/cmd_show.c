@@ -440,14 +440,17 @@ static void print_job(const json_t *job)
     line_of(json_object_get(job, "turn"), "Turn", "text");
     line_of(json_object_get(job, "kept"), "Kept", "text");
     line_of(json_object_get(job, "start"), "Start", "text");
-    line("GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
-         answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    if (answer_integer(job, "gpus", 1) == 0)
+        line("GPUs", "none: it sees none, and counts for none");
+    else
+        line("GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
+             answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     print_sharing(job);
     print_limit(job);
     print_host_limits(job);
     if (answer_integer(job, "reserved_bytes", -1) >= 0)
         line("Memory", "%s on each GPU (%s)", memory, source);
-    else
+    else if (answer_integer(job, "gpus", 1))
         line("Memory", "not known");
     print_overuse(job);
     print_fence(job);

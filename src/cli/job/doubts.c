@@ -71,6 +71,10 @@ static void look_for_program(const struct job_spec *spec)
     CLEANUP(free_ptr) char *why = NULL;
     size_t at = 0;
 
+    if (spec->container && spec->conda_environment)
+        warn(spec, "its conda environment is the host's: the image of --container has its own programs");
+    if (spec->container)
+        return;
     if (spec->script) {
         if (!spec->conda_environment && program_check_script(spec->directory, search, spec->script, &why))
             warn(spec, "the script cannot run: %s", why);

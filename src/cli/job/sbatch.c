@@ -87,23 +87,30 @@ static char *mail_type(const char *value, struct spec_strings *ignored)
     return strbuf_steal(&own);
 }
 
-/* "2", "a100", "a100:2". */
-static unsigned long long count_of(const char *item, struct spec_strings *ignored, bool *wrong)
+/* "2", "a100", "a100:2": the count, and how much of it is the type. */
+static unsigned long long count_of(const char *item, size_t *type, bool *wrong)
 {
     const char *colon = strrchr(item, ':'), *number = colon ? colon + 1 : item;
     bool counted = isdigit((unsigned char)*number);
-    size_t type = !counted ? strlen(item) : colon ? (size_t)(colon - item) : 0;
     char *end = NULL;
     unsigned long long count = counted ? strtoull(number, &end, 10) : 1;
 
-    *wrong |= !*number || (counted && *end) || count > RECORD_MAX_GPUS || memchr(item, ':', type);
-    if (type && !*wrong)
-        ignore(ignored, xasprintf("the GPU type %.*s", (int)(type < 40 ? type : 40), item));
+    *type = !counted ? strlen(item) : colon ? (size_t)(colon - item) : 0;
+    *wrong |= !*number || (counted && *end) || count > RECORD_MAX_GPUS || memchr(item, ':', *type);
     return count;
 }
 
+/* Any of these types is meant: which of the GPUs is which is not for a job of one program. */
+static void add_type(const char *item, size_t length, struct strbuf *types)
+{
+    CLEANUP(free_ptr) char *type = xstrndup(item, length);
+
+    if (length && !(types->length && strstr(types->text, type)))
+        strbuf_printf(types, "%s%s", types->length ? "|" : "", type);
+}
+
 /* A list of which the items are added up; `value` itself where it is nonsense, for --gpus to refuse. */
-static char *sum_of(const char *value, bool of_gres, struct spec_strings *ignored)
+static char *sum_of(const char *value, bool of_gres, struct strbuf *types, struct spec_strings *ignored)
 {
     CLEANUP(free_ptr) char *copy = xstrdup(value);
     bool wrong = !*value || value[strlen(value) - 1] == ',', any = false;
@@ -112,25 +119,44 @@ static char *sum_of(const char *value, bool of_gres, struct spec_strings *ignore
 
     for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
         bool is_gpu = strncmp(item, "gpu", 3) == 0 && (item[3] == ':' || !item[3]);
+        size_t type = 0;
         if (of_gres && !is_gpu) {
             if (strcmp(item, "none") != 0)
                 ignore(ignored, xasprintf("--gres=%.40s", item));
             continue;
         }
         any = true;
-        total += !of_gres ? count_of(item, ignored, &wrong) : item[3] ? count_of(item + 4, ignored, &wrong) : 1;
+        if (of_gres)
+            item += item[3] ? 4 : 3;
+        total += of_gres && !*item && item[-1] != ':' ? 1 : count_of(item, &type, &wrong);
+        add_type(item, type, types);
     }
     return wrong ? xstrdup(*value ? value : "?") : any ? xasprintf("%llu", total) : xstrdup("");
 }
 
 static char *gpus(const char *value, struct spec_strings *ignored)
 {
-    return sum_of(value, false, ignored);
+    CLEANUP(strbuf_release) struct strbuf types = {0};
+
+    return sum_of(value, false, &types, ignored);
 }
 
 static char *gres(const char *value, struct spec_strings *ignored)
 {
-    return sum_of(value, true, ignored);
+    CLEANUP(strbuf_release) struct strbuf types = {0};
+
+    return sum_of(value, true, &types, ignored);
+}
+
+/* Of both of them: what else they say. */
+static char *gpu_types(const char *value, bool of_gres)
+{
+    struct spec_strings ignored = {0}; /* said before */
+    struct strbuf types = {0};
+
+    free(sum_of(value, of_gres, &types, &ignored));
+    spec_strings_release(&ignored);
+    return strbuf_steal(&types);
 }
 
 enum takes { NOTHING, VALUE, MAYBE /* behind its '=' alone */ };
@@ -384,6 +410,16 @@ char *sbatch_remedy(const char *word)
     }
 }
 
+static void add_gpu_types(const char *value, bool of_gres, struct spec_strings *own)
+{
+    CLEANUP(free_ptr) char *types = gpu_types(value, of_gres);
+
+    if (*types) {
+        CLEANUP(free_ptr) char *whole = xasprintf("--gpu-type=%s", types);
+        spec_strings_add(own, whole);
+    }
+}
+
 static void take(const struct said *said, struct spec_strings *own, struct spec_strings *written,
                  struct spec_strings *ignored)
 {
@@ -395,12 +431,14 @@ static void take(const struct said *said, struct spec_strings *own, struct spec_
     if (translated && (*translated || !*value)) {
         CLEANUP(free_ptr) char *whole = xasprintf("%s=%s", option->own, translated);
         spec_strings_add(own, whole);
+        if (strcmp(option->own, "--gpus") == 0)
+            add_gpu_types(value, option->translate == gres, own);
     } else if (!translated) { /* a switch; or a value is missing, which the option says itself */
         spec_strings_add(own, option->own);
     }
     CLEANUP(free_ptr)
     char *whole = xasprintf("%s%s%s", said->word, said->next ? " " : "", said->next ? said->next : "");
-    if (own->count > before)
+    for (; before < own->count; before++)
         spec_strings_add(written, whole);
 }
 

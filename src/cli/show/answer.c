@@ -167,6 +167,8 @@ static char *placements(const json_t *job)
 
     json_array_foreach (json_object_get(job, "placements"), i, placement)
         strbuf_printf(&out, "%s%" PRId64, i ? "," : "GPU ", answer_integer(placement, "index", -1));
+    if (answer_integer(job, "gpus", 1) == 0)
+        strbuf_puts(&out, "no GPU");
     return strbuf_steal(&out);
 }
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/gpus/suits.h"
 #include "core/learn/company.h"
 #include "core/learn/readings.h"
 #include "core/share/sharing.h"
@@ -39,7 +40,7 @@ static struct gpu *gpu_at(struct core *core, uint32_t number)
     return core->gpus[number];
 }
 
-/* The smallest and the largest GPU, among those whose memory is known. */
+/* The smallest and the largest GPU, among those whose memory is known; and what they are. */
 static void refresh_sizes(struct core *core)
 {
     core->smallest_gpu_bytes = core->largest_gpu_bytes = 0;
@@ -50,6 +51,8 @@ static void refresh_sizes(struct core *core)
         if (total > core->largest_gpu_bytes)
             core->largest_gpu_bytes = total;
     }
+    strbuf_clear(&core->kinds);
+    gpu_kinds(core->gpus, core->gpu_count, &core->kinds);
 }
 
 int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
@@ -57,11 +60,14 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     struct gpu *gpu;
 
     if (record->gpu > core->gpu_count || record->total_bytes <= 0 || record->share >= SHARE_MODE_COUNT ||
-        record->part_permille < 0 || record->part_permille > 1000 || !memchr(record->uuid, '\0', sizeof record->uuid))
+        record->part_permille < 0 || record->part_permille > 1000 || !memchr(record->uuid, '\0', sizeof record->uuid) ||
+        !memchr(record->name, '\0', sizeof record->name))
         return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
                          record->total_bytes);
     gpu = gpu_at(core, record->gpu);
     memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
+    memcpy(gpu->name, record->name, sizeof gpu->name);
+    gpu->compute = record->compute;
     gpu->total_bytes = record->total_bytes;
     gpu->share = record->share;
     gpu->instance = record->instance;

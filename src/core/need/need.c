@@ -117,7 +117,7 @@ int64_t need_memory(const struct core *core, const struct job *job, uint32_t *so
     uint32_t ignored;
 
     source = source ? source : &ignored;
-    for (size_t i = 0; i < array_size(sources); i++) {
+    for (size_t i = 0; i < array_size(sources) && job->wants->gpus; i++) {
         int64_t bytes = sources[i].bytes(core, job);
         if (bytes >= 0) {
             *source = sources[i].source == OWN ? job->reservation_source : sources[i].source;

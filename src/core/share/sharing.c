@@ -4,6 +4,7 @@
 #include "core/share/sharing.h"
 
 #include "base/share.h"
+#include "core/gpus/suits.h"
 #include "core/state.h"
 
 enum share_mode sharing_configured(const struct gpu *gpu)
@@ -25,6 +26,8 @@ static bool mixes(const struct core *core, const struct gpu *gpu)
 
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu)
 {
+    if (!gpu_suits(wants, gpu))
+        return REASON_UNSUITED;
     if (gpu->instance && wants->gpus > 1)
         return REASON_INSTANCE;
     if (wants->share == SHARE_MPS && !wants->exclusive && !sharing_serves(gpu))
@@ -136,7 +139,7 @@ const struct job *sharing_client(const struct core *core, const struct gpu *gpu)
 
 void sharing_begins(struct core *core, const struct job *job)
 {
-    const struct gpu *first = core->gpus[job->placements[0].gpu];
+    const struct gpu *first = job->placement_count ? core->gpus[job->placements[0].gpu] : NULL;
 
     for (uint32_t i = 0; i < job->placement_count && job->share == SHARE_TIME_SLICE; i++)
         if (core->gpus[job->placements[i].gpu]->server) /* others had to wait for its user, and may take turns now */

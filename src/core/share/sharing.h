@@ -36,8 +36,8 @@ enum share_mode sharing_configured(const struct gpu *gpu);
 /* Whether jobs can be clients of an MPS server there. */
 bool sharing_serves(const struct gpu *gpu);
 
-/* The reason why the GPU, as it is configured, can never take such a job: REASON_NO_MPS, REASON_INSTANCE or
- * REASON_NONE. */
+/* The reason why the GPU, as it is and as it is configured, can never take such a job: REASON_UNSUITED (gpus/suits.h),
+ * REASON_NO_MPS, REASON_INSTANCE or REASON_NONE. */
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu);
 
 /* The reason why the job cannot join the residents; REASON_NONE: none of those above. */

@@ -9,6 +9,7 @@
  * core-properties fails when such a record turns an answer. */
 #include "core/waiting/eligible.h"
 
+#include "core/gpus/suits.h"
 #include "core/need/need.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
@@ -68,6 +69,20 @@ static bool begins_later(const struct core *core, const struct applicant *applic
     return why->until_ns;
 }
 
+/* Of a drained node; a job with GPUs is told of these. */
+static bool starts_on_drained(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    why->why = core->drain.why;
+    return core->drained && applicant->job && applicant->wants->gpus == 0;
+}
+
+static bool are_too_many_without(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    why->qualified = core->without_gpu;
+    why->allowed = core->config.max_without_gpu;
+    return applicant->job && applicant->wants->gpus == 0 && why->allowed && why->qualified >= why->allowed;
+}
+
 static bool has_too_many_jobs(const struct core *core, const struct applicant *applicant, struct reason *why)
 {
     why->qualified = applicant->user->running;
@@ -79,7 +94,7 @@ static bool has_too_many_gpus(const struct core *core, const struct applicant *a
 {
     why->qualified = applicant->user->gpus;
     why->allowed = core->config.per_user.max_gpus;
-    return why->allowed && why->qualified + applicant->wants->gpus > why->allowed;
+    return applicant->wants->gpus && why->allowed && why->qualified + applicant->wants->gpus > why->allowed;
 }
 
 /* Memory on each GPU; -1: a job without a reservation counts with the memory of the largest. */
@@ -97,7 +112,7 @@ static bool has_too_much_memory(const struct core *core, const struct applicant 
     int64_t each;
 
     why->best_bytes = core->config.per_user.max_memory_bytes;
-    if (!why->best_bytes)
+    if (!why->best_bytes || applicant->wants->gpus == 0)
         return false;
     each = counted_bytes(core, applicant);
     why->request_unknown = each < 0;
@@ -161,6 +176,8 @@ static const struct rule {
     {REASON_USER_MEMORY, users_are_limited, has_too_much_memory, AT_USE | AT_MEMORY},
 #define RESOURCE(member, name, code) {REASON_##code, is_given_##member, lacks_##member, AT_USE},
 #include "core/resources.def"
+    {REASON_NODE_DRAINED, NULL, starts_on_drained, AT(RECORD_GPU_DRAINED) | AT(RECORD_GPU_RESUMED)},
+    {REASON_WITHOUT_GPU, NULL, are_too_many_without, AT_USE},
 };
 
 static bool passes(const struct core *core, const struct applicant *applicant, struct reason *why)
@@ -207,15 +224,18 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 
     if (core->gpu_count && !ever_eligible(core, submitted, why))
         return false;
-    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
-    if (core->gpu_count == 0 ||
-        (submitted->gpus <= core->gpu_count && submitted->request_bytes <= core->smallest_gpu_bytes &&
-         submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
+    *why = (struct reason){.wanted = submitted->gpus,
+                           .needed_bytes = submitted->request_bytes,
+                           .choice = submitted,
+                           .why = core->kinds.text};
+    if (core->gpu_count == 0 || (submitted->gpus <= core->gpu_count &&
+                                 submitted->request_bytes <= core->smallest_gpu_bytes && !gpu_choosy(submitted) &&
+                                 submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
         return true;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         int64_t total = core->gpus[i]->total_bytes;
         uint32_t ever = sharing_ever(submitted, core->gpus[i]);
-        if (ever) {
+        if (ever && !(ever == REASON_UNSUITED && gpu_may_suit(submitted, core->gpus[i]))) {
             impossible = ever;
             continue;
         }

@@ -18,6 +18,12 @@
 #include "core/waiting/alike.h"
 #include "core/waiting/eligible.h"
 
+/* It takes nothing that others wait for. */
+static bool needs_none(const struct job *job)
+{
+    return job->wants->gpus == 0;
+}
+
 /* A cluster's scheduler holds resources for it meanwhile. */
 static bool is_lease(const struct job *job)
 {
@@ -175,8 +181,8 @@ static bool goes_before(const struct core *core, const struct line *a, const str
         return a == core->apart;
     if (a->behind != b->behind)
         return a->behind < b->behind;
-    if (!a->user->running != !b->user->running)
-        return !a->user->running;
+    if (!a->user->gpus != !b->user->gpus)
+        return !a->user->gpus;
     by_group =
         use_compare(order_first_use(a), user_first_share(a->user), order_first_use(b), user_first_share(b->user));
     if (by_group)
@@ -323,7 +329,7 @@ static void add_rank(const struct core *core, struct order_known *known, struct 
     array_reserve(known->ranks, known->rank_capacity, known->rank_count + 1);
     known->ranks[known->rank_count++] = (struct order_rank){.job = job,
                                                             .own_place = sums->eligible + 1,
-                                                            .runs = user && (user->running || sums->eligible),
+                                                            .runs = user && (user->gpus || sums->eligible),
                                                             .use = own,
                                                             .first_use = group ? group->use + group->ranked : own};
     sums->eligible++;

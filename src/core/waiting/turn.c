@@ -35,7 +35,7 @@ static uint32_t why_before(const struct order_rank *rank, const struct order_ran
         return TURN_OWN;
     if (line == others)
         return TURN_EARLIER;
-    if (!others->user->running && line->user->running)
+    if (!others->user->gpus && line->user->gpus)
         return TURN_RUNNING;
     by_use = use_compare(order_first_use(others), user_first_share(first->user), order_first_use(line),
                          user_first_share(job->user));

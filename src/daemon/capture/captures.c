@@ -89,7 +89,8 @@ static bool needs_one(const struct captures *captures, const struct job_view *vi
     const struct job *job = view ? core_find_job(captures->daemon->core, view->id) : NULL;
     uint32_t source;
 
-    if (!job || view->unreadable || view->common->spec->no_capture || job->wants->request_bytes >= 0)
+    if (!job || view->unreadable || view->common->spec->no_capture || job->wants->request_bytes >= 0 ||
+        job->wants->gpus == 0 || view->common->spec->container)
         return false;
     core_reservation(captures->daemon->core, job, &source);
     return source != SOURCE_LEARNED && source != SOURCE_OBSERVED && source != SOURCE_RAISED;

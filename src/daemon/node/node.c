@@ -218,6 +218,14 @@ static void log_closed(const struct node *node, uint32_t number, const struct gp
                why ? ": " : "", why ? why : "");
 }
 
+/* Whether the core knows it as it is. */
+static bool is_as_known(const struct gpu *gpu, const struct record_gpu *now)
+{
+    return gpu->total_bytes == now->total_bytes && gpu->share == now->share &&
+           gpu->part_permille == (now->part_permille ? now->part_permille : 1000) &&
+           strcmp(gpu->name, now->name) == 0 && gpu->compute == now->compute;
+}
+
 /* A GPU that is new comes, or gets its number though it cannot be used yet. */
 static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct gpu_reading *reading, bool there)
 {
@@ -230,15 +238,17 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
     bool known = gpu;
     struct error err;
 
-    if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share &&
-                                                 gpu->part_permille == (part ? part : 1000)))
-            : !reading)
-        return;
     input.gpu.gpu = number;
     input.gpu.total_bytes = there ? reading->total_bytes : gpu ? gpu->total_bytes : 0;
     input.gpu.share = share;
     input.gpu.part_permille = part;
     input.gpu.instance = there && reading->kind == GPU_INSTANCE;
+    if (there) {
+        snprintf(input.gpu.name, sizeof input.gpu.name, "%.*s", GPU_NAME_ROOM - 1, reading->name);
+        input.gpu.compute = reading->compute;
+    }
+    if (gpu ? gpu->lost == !there && (!there || is_as_known(gpu, &input.gpu)) : !reading)
+        return;
     memcpy(input.gpu.uuid, there || !gpu ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
         daemon_log("GPU %s: %s", input.gpu.uuid, err.text);

@@ -104,5 +104,5 @@ bool node_devices_of(const struct node *node, const struct job_view *view, struc
     for (uint32_t i = 0; i < view->placement_count; i++)
         if (!add_gpu(node, view->placements[i].gpu, filter))
             return false;
-    return view->placement_count > 0;
+    return true;
 }

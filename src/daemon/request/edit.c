@@ -106,6 +106,8 @@ static int wants_of(const struct daemon *daemon, const struct job_view *view, co
     submission_says(spec, &edited->wants);
     if (has(edit, "gpu_memory_bytes"))
         submission_set_request(&daemon->config, spec, &view->common->estimate, &edited->wants);
+    if (fit_excluded(daemon->core, spec->exclude_gpu, &edited->wants.excluded_gpus, err))
+        return -EINVAL;
     fit_request(daemon->core, &edited->wants);
     if (!core_could_ever_run(daemon->core, &edited->wants, &why))
         return error_set(err, EINVAL, "job %" PRIu64 " can never run here then: %s", view->id,

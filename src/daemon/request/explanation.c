@@ -495,7 +495,7 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
     reason_name_owner(&reason, &daemon->views);
     if (reason.code == REASON_NONE)
         sentence = sentence_of(daemon, view, access);
-    for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
+    for (uint32_t i = 0; reason.code != REASON_NONE && view->wants->gpus && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     answer =
         json_pack("{s:I, s:o, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)view->id,

@@ -80,7 +80,9 @@ static void tell_memory(struct launch_request *request, const struct daemon *dae
             request->gpu_total_bytes = gpu->total_bytes;
     }
     request->gpu_memory_bytes = view->reserved_bytes;
-    if (view->reserved_bytes < 0 || view->wants->exclusive || view->reserved_bytes > alone_bytes)
+    if (view->placement_count == 0)
+        request->gpu_memory_bytes = 0;
+    else if (view->reserved_bytes < 0 || view->wants->exclusive || view->reserved_bytes > alone_bytes)
         request->gpu_memory_bytes = alone_bytes;
 }
 
@@ -101,6 +103,7 @@ static void tell_command(struct launch_request *request, const struct job_spec *
     request->output = spec->output;
     request->error = spec->error;
     request->conda_environment = spec->conda_environment;
+    request->container = spec->container;
     request->surroundings = spec->surroundings;
     request->on_end = spec->on_end;
     request->script = spec->script;
@@ -136,6 +139,7 @@ int run_request_begin(const struct daemon *daemon, const struct job_view *view, 
                                     mps_jobs_gpus_of(daemon->mps_jobs, view->id), devices != NULL, why);
 
     tell_command(request, &spec);
+    request->container_engine = config_container_engine(&daemon->config);
     request->job = view->id;
     request->array = job_view_array(view);
     request->launch = view->attempts;

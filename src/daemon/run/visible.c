@@ -57,6 +57,10 @@ char *visible_indices(const struct daemon *daemon, const struct job_view *view, 
     *why = UUIDS_NOT_ASKED;
     if (!asks(daemon, spec) || (*why = why_not(daemon, view, under_mps, mps_gpus, filtered)) != UUIDS_NOT_ASKED)
         return NULL;
+    if (spec->container && (under_mps || !filtered)) {
+        *why = UUIDS_CONTAINER;
+        return NULL;
+    }
     for (uint32_t i = 0; i < view->placement_count; i++) {
         const struct gpu *gpu = core_gpu(daemon->core, view->placements[i].gpu);
         int64_t index = under_mps  ? place_in(mps_gpus, gpu->uuid)

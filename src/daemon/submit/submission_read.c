@@ -60,6 +60,8 @@ void submission_set_request(const struct config *config, const struct job_spec *
 
     wants->request_bytes = -1;
     wants->request_source = SOURCE_UNKNOWN;
+    if (spec->gpus == 0)
+        return;
     if (spec->gpu_memory_bytes >= 0) {
         wants->request_bytes = spec->gpu_memory_bytes;
         wants->request_source = SOURCE_DECLARED;
@@ -78,6 +80,13 @@ static int64_t said(int64_t value)
     return value < 0 ? 0 : value;
 }
 
+/* With zeros behind it: equal wants are equal bytes. Its length was checked with the field. */
+static void say_words(char *to, size_t room, const char *words)
+{
+    memset(to, 0, room);
+    memcpy(to, words ? words : "", words ? strnlen(words, room - 1) : 0);
+}
+
 void submission_says(const struct job_spec *spec, struct record_submitted *wants)
 {
     wants->share = spec->share ? share_mode_find(spec->share) : SHARE_ANY;
@@ -85,6 +94,7 @@ void submission_says(const struct job_spec *spec, struct record_submitted *wants
 #define SAID(member, type) wants->member = (type)said((int64_t)spec->member);
 #define WORKED_OUT(member, type)
 #define WANT(type, member, kind, name, since, from) from(member, type)
+#define WORDS(member, size, name)                   say_words(wants->member, size, spec->member);
 #include "core/wants.def"
 #undef SAID
 #undef WORKED_OUT

@@ -126,6 +126,9 @@ static int check_applicants(struct submission *submission)
         return status;
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
+        if (fit_excluded(submission->daemon->core, applicant->spec.exclude_gpu, &applicant->wants.excluded_gpus,
+                         &submission->err))
+            return 422;
         fit_request(submission->daemon->core, &applicant->wants);
         if (applicant->spec.priority > 0 && !applicant->ranked &&
             access_view_of(submission->uid, (uid_t)-1) != ACCESS_ALL) {
@@ -139,6 +142,11 @@ static int check_applicants(struct submission *submission)
             submission->daemon->config.auto_capture == AUTO_CAPTURE_OFF) {
             error_set(&submission->err, EINVAL,
                       "job '%s': the setting auto_capture is off here: give the file of carma.capture, not 'auto'",
+                      applicant->spec.name);
+            return 422;
+        }
+        if (applicant->spec.container && submission->daemon->config.container == CONTAINER_OFF) {
+            error_set(&submission->err, EINVAL, "job '%s': the setting container is off here: leave --container out",
                       applicant->spec.name);
             return 422;
         }

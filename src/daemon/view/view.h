@@ -82,6 +82,7 @@ enum uuids_why {
     UUIDS_UNKNOWN_SERVER,
     UUIDS_MIXED_NODE,
     UUIDS_NOT_READ,
+    UUIDS_CONTAINER,
     UUIDS_WHY_COUNT
 };
 

@@ -114,6 +114,7 @@ static const char *uuids_why_text(uint32_t why)
         [UUIDS_LEASE] = "its processes are started by another program, whose GPUs carma does not number",
         [UUIDS_INSTANCE] = "a MIG instance has no index",
         [UUIDS_UNKNOWN_SERVER] = "the GPUs of the administrator's MPS daemon (mps_pipe_directory) are not known",
+        [UUIDS_CONTAINER] = "its container may see only its own GPUs, and an index is another there",
         [UUIDS_MIXED_NODE] = "a GPU in MIG mode changes the indices, and jobs can open all GPUs here (carma doctor)",
         [UUIDS_NOT_READ] = "the driver does not tell the index of one of its GPUs",
     };
@@ -177,7 +178,7 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
         strbuf_printf(&out, "%s on each GPU%s", format_bytes(reserved_bytes, bytes),
                       source < SOURCE_COUNT && sources[source] ? sources[source] : "");
     else
-        strbuf_puts(&out, "not known");
+        strbuf_puts(&out, view->wants->gpus ? "not known" : "none, without a GPU");
     if (estimated)
         strbuf_printf(&out, ": %s", estimated);
     return strbuf_steal(&out);

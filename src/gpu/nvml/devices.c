@@ -65,12 +65,16 @@ static void describe(const struct nvml_calls *calls, struct nvml_known_device *d
     char name[NVML_NAME_ROOM] = "";
     int name_rc = calls->name ? calls->name(device->handle, name, sizeof name) : NVML_ERROR_FUNCTION_NOT_FOUND;
     unsigned int minor = 0;
+    int major = 0, fraction = 0;
     int minor_rc = calls->minor ? calls->minor(device->handle, &minor) : NVML_ERROR_FUNCTION_NOT_FOUND;
 
     name[sizeof name - 1] = '\0';
     if (name_rc != NVML_SUCCESS)
         snprintf(name, sizeof name, "GPU %u", device->index);
     snprintf(device->name, sizeof device->name, "%s", name);
+    if (calls->compute_capability && calls->compute_capability(device->handle, &major, &fraction) == NVML_SUCCESS &&
+        major > 0 && major < 1000 && fraction >= 0 && fraction < 10)
+        device->compute = (uint32_t)(10 * major + fraction);
     device->minor = minor_rc == NVML_SUCCESS ? (int32_t)minor : -1;
     device->described = name_rc == NVML_SUCCESS && minor_rc == NVML_SUCCESS;
 }

@@ -12,6 +12,7 @@ struct nvml_known_device {
     char name[GPU_NAME_SIZE];
     unsigned int index;
     int32_t minor;         /* N of its node /dev/nvidiaN; -1: not told */
+    uint32_t compute;      /* as in struct gpu_reading */
     uint16_t compute_mode; /* enum nvml_compute_mode; the default where it is not told */
     struct nvml_device *handle;
     bool described;  /* name and minor number were told */

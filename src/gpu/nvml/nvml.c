@@ -139,6 +139,7 @@ static void read_instances(struct nvml *nvml, struct nvml_known_device *device, 
         reading->gpu_instance = instance->ids.gpu;
         reading->compute_instance = instance->ids.compute;
         reading->compute_mode = device->compute_mode;
+        reading->compute = device->compute;
         reading->part_permille = instance->part_permille;
         memcpy(reading->parent, device->uuid, sizeof reading->parent);
         memcpy(reading->uuid, instance->uuid, sizeof reading->uuid);
@@ -157,6 +158,7 @@ static void read_one(struct nvml *nvml, struct nvml_known_device *device, struct
     reading->index = device->index;
     reading->minor = device->minor;
     reading->compute_mode = device->compute_mode;
+    reading->compute = device->compute;
     reading->xid = device->xid;
     reading->xid_count = device->xid_count;
     reading->xid_at_ns = device->xid_at_ns;

@@ -28,33 +28,12 @@
 #include "launch/shepherd/inherit.h"
 #include "launch/shepherd/script.h"
 #include "launch/shepherd/variables.h"
+#include "launch/shepherd/wrap.h"
 #include "launch/spawn_shepherd.h"
 
-#define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127
 #define EXIT_NO_PROGRAM 127 /* as shells say it */
 #define EXIT_NO_RIGHT   126
-
-/* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
- * that a successful one is made once. */
-static const char conda_script[] =
-    "report() { printf 'failed conda: %s\\n' \"$1\" >&\"$fd\"; exit 1; }\n"
-    "fd=$1 name=$2; shift 2\n"
-    "exe=conda; command -v conda >/dev/null 2>&1 || exe=${CONDA_EXE:-}\n"
-    "[ -n \"$exe\" ] || report \"not found by a login shell: install it, run 'conda init bash', or submit without "
-    "it\"\n"
-    "hook=$(\"$exe\" shell.bash hook 2>/dev/null) && [ -n \"$hook\" ] ||"
-    " report \"'$exe shell.bash hook' failed: repair the installation\"\n"
-    "eval \"$hook\"\n"
-    "if ! conda activate \"$name\"; then\n"
-    "  why=$(conda activate \"$name\" 2>&1); why=${why#\"${why%%[![:space:]]*}\"}\n"
-    "  case $why in\n"
-    "  *NameNotFound*|*'not find conda environment'*|*LocationNotFound*|*'Not a conda environment'*)\n"
-    "    report \"environment '$name' not found: create it, or correct the name\";;\n"
-    "  *) report \"cannot activate '$name': ${why%%$'\\n'*}\";;\n"
-    "  esac\n"
-    "fi\n"
-    "exec \"$@\"\n";
 
 static void report(int fd, const char *text)
 {
@@ -242,39 +221,20 @@ static void execute(char **command, int report_fd)
     _exit(EXIT_NOT_RUN);
 }
 
-static void execute_in_conda(const struct request *request, const char *shepherd, const struct strbuf *own,
-                             size_t own_count, int report_fd) __attribute__((noreturn));
-static void execute_in_conda(const struct request *request, const char *shepherd, const struct strbuf *own,
-                             size_t own_count, int report_fd)
+/* By a login shell, which says itself how far it comes. */
+static void execute_by_login(char **command, int report_fd) __attribute__((noreturn));
+static void execute_by_login(char **command, int report_fd)
 {
-    char **bash = xcalloc(own_count + request->argument_count + 12, sizeof *bash);
-    char fd_text[] = {'0' + CONDA_REPORT_FD, '\0'};
-    size_t n = 0;
     int ends[2];
 
-    bash[n++] = (char[]){"bash"};
-    bash[n++] = (char[]){"-lc"};
-    bash[n++] = xstrdup(conda_script);
-    bash[n++] = (char[]){"carma-conda"};
-    bash[n++] = fd_text;
-    bash[n++] = xstrdup(request->conda_environment);
-    bash[n++] = xstrdup(shepherd);
-    bash[n++] = (char[]){"exec"};
-    bash[n++] = fd_text;
-    bash[n++] = xstrdup(request->directory);
-    bash[n++] = xasprintf("%zu", own_count);
-    for (size_t i = 0; i < own_count; i++)
-        bash[n++] = own[i].text;
-    for (size_t i = 0; i < request->argument_count; i++)
-        bash[n++] = request->arguments[i];
     if (pipe2(ends, O_CLOEXEC) < 0)
         fail(report_fd, strerror(errno));
     report_with(report_fd, "login\n", ends[0]);
-    if (dup2(ends[1], CONDA_REPORT_FD) < 0) /* not closed on execution, unlike report_fd */
+    if (dup2(ends[1], WRAP_REPORT_FD) < 0) /* not closed on execution, unlike report_fd */
         fail(report_fd, strerror(errno));
-    execvp(bash[0], bash);
-    fail(CONDA_REPORT_FD, errno == ENOENT ? "conda: bash was not found in PATH: install it, or submit without conda"
-                                          : "conda: cannot run bash");
+    execvp(command[0], command);
+    fail(WRAP_REPORT_FD, errno == ENOENT ? "conda: bash was not found in PATH: install it, or submit without conda"
+                                         : "conda: cannot run bash");
 }
 
 /* No shepherd, no job. A change of user clears it. */
@@ -316,8 +276,10 @@ static int enter_directory(const char *path, struct error *err)
 void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
 {
     const bool by_root = geteuid() == 0;
+    bool by_login;
     struct request of_job, *request = &of_job;
     struct strbuf *own;
+    char **command;
     size_t own_count;
     struct error err;
     char word;
@@ -348,10 +310,13 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     if (word == *CHILD_GO_UNFILTERED)
         variables_unfiltered(request, own, environ);
     open_outputs(request, report_fd, stage);
-    *stage = request->conda_environment ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
-    if (request->conda_environment)
-        execute_in_conda(request, shepherd, own, own_count, report_fd);
-    execute(request->arguments, report_fd);
+    by_login = request->conda_environment && !request->container; /* an image has its own programs */
+    *stage = by_login ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
+    if (wrap_command(request, shepherd, own, own_count, &command, &err) < 0)
+        fail(report_fd, err.text);
+    if (by_login)
+        execute_by_login(command, report_fd);
+    execute(command, report_fd);
 }
 
 void child_run_after(const struct request *of_job, const char *group, const char *cause, int code)

@@ -21,6 +21,8 @@ void ending_begin(struct shepherd *s)
     if (s->kill_at_ns)
         return;
     s->kill_at_ns = nodetime_monotonic_wall_ns() + s->request.grace_ns;
+    if (s->process_ended && s->request.container) /* what is left is its engine's */
+        s->kill_at_ns = nodetime_monotonic_wall_ns();
     if (*s->status.cgroup)
         cgroup_freeze(s->status.cgroup); /* else a child that is forked meanwhile misses the signal */
     tree_signal(&s->tree, getpid(), SIGTERM);

@@ -40,7 +40,7 @@ static void note(struct shepherd *s)
     for (size_t i = 0; i < s->tree.count; i++) {
         const struct tree_process *process = &s->tree.items[i];
         CLEANUP(free_ptr) char *name = process->member && !process->ended ? name_of(process->pid) : NULL;
-        if (!name || (own && strcmp(name, own) == 0))
+        if (!name || (own && strcmp(name, own) == 0) || (s->tree.spares && s->tree.spares(process->pid)))
             continue;
         status->left_count++;
         if (strstr(status->left, name) || used + strlen(name) + 3 > sizeof status->left)

@@ -28,6 +28,7 @@
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/script.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/shepherd/wrap.h"
 #include "launch/spawn_shepherd.h"
 
 #define WAKE_WAIT_MS  1000 /* for a daemon with a full socket; after that it must look at the file itself */
@@ -199,6 +200,7 @@ static int write_script(struct shepherd *s, struct error *err)
 static void release_job(struct shepherd *s, bool filtered)
 {
     s->status.started_ns = nodetime_now_ns();
+    s->tree.spares = s->request.container ? wrap_is_engine : NULL;
     deadlines_set(s);
     send(s->report_fd, filtered ? CHILD_GO : CHILD_GO_UNFILTERED, 1, MSG_NOSIGNAL);
 }
