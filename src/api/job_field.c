@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/array.h"
@@ -61,6 +62,18 @@ static int check_visible_devices(const char *text, struct error *err)
     if (strcmp(text, "uuid") != 0 && strcmp(text, "index") != 0)
         return nearest_refuse(err, "visible_devices", text, "uuid or index");
     return 0;
+}
+
+static int check_attach(const char *text, struct error *err)
+{
+    unsigned rows, columns;
+    int length = 0;
+
+    if (strcmp(text, "pipe") == 0)
+        return 0;
+    if (sscanf(text, "pty:%4ux%4u%n", &rows, &columns, &length) == 2 && !text[length])
+        return 0;
+    return nearest_refuse(err, "attach", text, "pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
 }
 
 const struct job_field job_fields[] = {
