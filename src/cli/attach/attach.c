@@ -168,12 +168,19 @@ static bool copy(struct attached *a, struct source *source)
     return true;
 }
 
+static bool copy_both(struct attached *a)
+{
+    bool more = copy(a, &a->sources[0]);
+
+    return copy(a, &a->sources[1]) || more;
+}
+
 /* All that is there now. 0, or the signal that ended it: our reader may take for ever. */
 static int copy_all(struct attached *a)
 {
     int number = 0;
 
-    while (number == 0 && (copy(a, &a->sources[0]) | copy(a, &a->sources[1])))
+    while (number == 0 && copy_both(a))
         while ((number = signals_next(a->signals)) == SIGWINCH)
             ;
     return number;
@@ -336,7 +343,7 @@ static bool reads_input(const struct attached *a)
 
 static void turn(struct attached *a)
 {
-    bool more = copy(a, &a->sources[0]) | copy(a, &a->sources[1]);
+    bool more = copy_both(a);
     struct pollfd ready[] = {{.fd = a->signals, .events = POLLIN},
                              {.fd = a->socket, .events = POLLIN},
                              {.fd = reads_input(a) ? STDIN_FILENO : -1, .events = POLLIN},
