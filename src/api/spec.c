@@ -297,15 +297,6 @@ static int check_time(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
-/* It is started once (core/crash.h). */
-static int check_attach(const struct job_spec *spec, struct error *err)
-{
-    if (spec->attach && (spec->requeue || spec->array))
-        return error_set(err, EINVAL, "a job that carma run is attached to runs once: leave %s out, or use carma submit",
-                         spec->requeue ? "--requeue" : "--array");
-    return 0;
-}
-
 static int check_script(const struct job_spec *spec, struct error *err)
 {
     CLEANUP(free_ptr) char *interpreter = NULL;
@@ -330,7 +321,7 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
         if ((rc = check_field(&job_fields[i], spec, err)))
             return rc;
     if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) || (rc = check_time(spec, err)) ||
-        (rc = check_attach(spec, err)) || (rc = check_script(spec, err)))
+        (rc = check_script(spec, err)))
         return rc;
     if (spec->no_capture && job_spec_asks_for_capture(spec))
         return error_set(err, EINVAL, "--capture auto and --no-capture contradict each other: leave one out");

@@ -109,10 +109,16 @@ is_over 5
 got two" ] || fail "the output is '$(cat killed.log)'"
 [ "$(wc -l <begun)" -eq 1 ] || fail "the job ran $(wc -l <begun) times"
 
-# Out of GPU memory it is not started again: what was typed is gone. It has learned, as any job.
-ends 1 run --gpu-memory 2G -- "$TRAIN" --memory 60G --seconds 600
-grep -q 'ran out of GPU memory' "$T/err" || fail "$said: does not say so: $(cat "$T/err")"
-tells 'said["state"] == "GPU_OOM" and said["attempts"] == 1' show --json @
+# Out of GPU memory it is not started again, as a job of carma submit is: what was typed is gone.
+program oom <<'SCRIPT'
+#!/bin/sh
+echo started >>"$1"
+echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.'
+exit 1
+SCRIPT
+ends 1 run -- ./oom of_run
+ends 1 submit --wait -- ./oom of_submit
+[ "$(wc -l <of_run) $(($(wc -l <of_submit) > 1))" = "1 1" ] || fail "started $(wc -l <of_run) times, and by submit $(wc -l <of_submit)"
 
 # No other user comes to the job's socket.
 if [ "$(id -u)" -eq 0 ]; then
@@ -127,6 +133,8 @@ sys.exit("connected")' "$(field "$(id_of private)" terminal)" || fail "another u
     exec 8>&-
     is_over 0
 fi
+
+[ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "something stays: $(ls "$CARMA_SOCKET.scripts")"
 
 PYTHON=/usr/bin/python3 # the distribution's, which has the distribution's pyte
 $PYTHON -c 'import pyte' 2>/dev/null || skip "no pyte here: script/packages test installs it"

@@ -15,13 +15,13 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/kernel/handed.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "cli/attach/keys.h"
 #include "cli/attach/place.h"
 #include "cli/attach/signals.h"
 #include "cli/cli.h"
@@ -56,52 +56,23 @@ struct attached {
     bool greeted;
     bool pty; /* the job has one */
     struct source sources[2];
-    bool has_keys;         /* our terminal gives each key at once */
-    struct termios before; /* ... and its modes otherwise */
-    bool wanted;           /* bytes of our input */
+    struct keys keys;
+    bool wanted; /* bytes of our input */
     bool input_ended;
     int64_t interrupted_ns; /* wall, monotonic; 0: never */
 };
 
 /* ---- Our terminal ---- */
 
-static bool is_ours(void)
-{
-    return tcgetpgrp(STDIN_FILENO) == getpgrp();
-}
-
-bool attach_has_keys(void)
-{
-    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && is_ours();
-}
-
-static void take_keys(struct attached *a)
-{
-    struct termios raw;
-
-    if (!a->pty || !attach_has_keys() || tcgetattr(STDIN_FILENO, &a->before) < 0)
-        return;
-    raw = a->before;
-    cfmakeraw(&raw);
-    a->has_keys = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
-}
-
-static void leave_keys(struct attached *a)
-{
-    if (a->has_keys)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &a->before);
-    a->has_keys = false;
-}
-
 /* A line of ours among what the job shows. */
 static void say(struct attached *a, const char *text)
 {
-    bool had_keys = a->has_keys;
+    bool had_keys = a->keys.taken;
 
-    leave_keys(a);
+    keys_leave(&a->keys);
     cli_fail("%s", text);
     if (had_keys)
-        take_keys(a);
+        keys_take(&a->keys);
 }
 
 /* A program that was left draws its screen anew once the size changes. */
@@ -110,7 +81,7 @@ static void send_size(const struct attached *a, bool redraws)
     struct winsize now;
     struct terminal_size size;
 
-    if (!a->has_keys || ioctl(STDIN_FILENO, TIOCGWINSZ, &now) < 0)
+    if (!a->keys.taken || ioctl(STDIN_FILENO, TIOCGWINSZ, &now) < 0)
         return;
     size = (struct terminal_size){.rows = now.ws_row, .columns = now.ws_col};
     if (redraws && size.rows > 1) {
@@ -154,7 +125,7 @@ static bool copy(struct attached *a, struct source *source)
         return false;
     if (size < source->at) /* it was cut */
         source->at = 0;
-    if (a->has_keys && size - source->at > BEHIND) {
+    if (a->keys.taken && size - source->at > BEHIND) {
         CLEANUP(free_ptr)
         char *text = xasprintf("%jd bytes are left out here: carma logs %" PRIu64 " has them",
                                (intmax_t)(size - LAST_BYTES - source->at), a->id);
@@ -224,22 +195,23 @@ static void greet(struct attached *a, const struct terminal_hello *hello, const 
     a->sources[0] = (struct source){.from = output, .to = STDOUT_FILENO, .at = begin_at(a, output, hello->output_at)};
     a->sources[1] = (struct source){.from = error, .to = STDERR_FILENO, .at = begin_at(a, error, hello->error_at)};
     watch(a);
-    if (a->returns && a->pty && attach_has_keys())
+    if (a->returns && a->pty && keys_are_here())
         cli_fail("attached to job %" PRIu64 " (Ctrl-] leaves it)", a->id);
-    take_keys(a);
+    if (a->pty)
+        keys_take(&a->keys);
     send_size(a, a->returns);
 }
 
 static void interrupted(struct attached *a)
 {
     int64_t now_ns = nodetime_monotonic_wall_ns();
-    bool had_keys = a->has_keys;
+    bool had_keys = a->keys.taken;
 
     if (a->interrupted_ns && now_ns - a->interrupted_ns < TWICE_NS) {
-        leave_keys(a);
+        keys_leave(&a->keys);
         place_cancel(a->cli, a->id);
         if (had_keys)
-            take_keys(a);
+            keys_take(&a->keys);
         now_ns = 0;
     } else {
         say(a, "Ctrl-C was passed on: once more within 2 s cancels the job");
@@ -303,13 +275,13 @@ static void take_input(struct attached *a)
     ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
     const char *key;
 
-    if (count < 0 && (errno == EAGAIN || errno == EINTR || (errno == EIO && !is_ours())))
+    if (count < 0 && (errno == EAGAIN || errno == EINTR || (errno == EIO && !keys_are_ours())))
         return;
     if (count <= 0) {
         end_input(a);
         return;
     }
-    key = a->has_keys ? memchr(bytes, DETACH_KEY, (size_t)count) : NULL;
+    key = a->keys.taken ? memchr(bytes, DETACH_KEY, (size_t)count) : NULL;
     if (key) {
         count = key - bytes;
         a->leave = DETACHED;
@@ -338,7 +310,7 @@ static void take_signals(struct attached *a)
 
 static bool reads_input(const struct attached *a)
 {
-    return a->wanted && !a->input_ended && (!isatty(STDIN_FILENO) || is_ours());
+    return a->wanted && !a->input_ended && (!isatty(STDIN_FILENO) || keys_are_ours());
 }
 
 static void turn(struct attached *a)
@@ -437,10 +409,10 @@ static int wait_for_end(struct attached *a, bool is_shell)
 
 static int leave(struct attached *a, bool is_shell)
 {
-    const bool had_keys = a->has_keys;
+    const bool had_keys = a->keys.taken;
     const uint64_t id = a->id;
 
-    leave_keys(a);
+    keys_leave(&a->keys);
     switch (a->leave) {
     case DETACHED:
         fputs(had_keys ? "\n" : "", stderr);
@@ -492,5 +464,5 @@ int attach_to(struct cli *cli, uint64_t id, int signals, bool returns, bool is_s
         status = copy_all(&a);
     if (a.leave == ENDED) /* what carma adds to the file is told below */
         close_outputs(&a);
-    return status ? leave_keys(&a), 128 + status : leave(&a, is_shell);
+    return status ? keys_leave(&a.keys), 128 + status : leave(&a, is_shell);
 }

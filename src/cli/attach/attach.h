@@ -7,9 +7,6 @@
 
 struct cli;
 
-/* Whether keys come from a terminal that is ours now, and what is shown goes to one: the job gets one, too. */
-bool attach_has_keys(void);
-
 /* From its place in the queue to its end: the exit status of the command. `returns`: it was attached before, and its
  * last lines are shown first. `is_shell`: how it ends is nothing to be told. `signals`: signals.h. */
 int attach_to(struct cli *cli, uint64_t id, int signals, bool returns, bool is_shell);

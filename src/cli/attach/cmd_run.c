@@ -11,6 +11,7 @@
 #include "api/job_field.h"
 #include "base/memory.h"
 #include "cli/attach/attach.h"
+#include "cli/attach/keys.h"
 #include "cli/attach/signals.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -91,7 +92,7 @@ static void attach_options(struct job_spec *spec)
     struct stat output, error;
     struct winsize size = {.ws_row = 24, .ws_col = 80};
 
-    if (attach_has_keys()) {
+    if (keys_are_here()) {
         ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
         spec->attach = xasprintf("pty:%ux%u", size.ws_row % 10000U, size.ws_col % 10000U);
         return;
@@ -100,6 +101,17 @@ static void attach_options(struct job_spec *spec)
     if (!spec->output && !spec->error && fstat(STDOUT_FILENO, &output) == 0 && fstat(STDERR_FILENO, &error) == 0 &&
         (output.st_ino != error.st_ino || output.st_dev != error.st_dev))
         spec->error = xstrdup(DEFAULT_ERROR);
+}
+
+/* What has no meaning for a job that runs once (core/crash.h), here. */
+static int check(const struct job_spec *spec, struct error *err)
+{
+    if (spec->requeue || spec->array)
+        return error_set(err, EINVAL, "a job that you are attached to runs once: leave %s out, or use carma submit",
+                         spec->requeue ? "--requeue" : "--array");
+    if (spec->error && strcmp(spec->attach, "pipe") != 0)
+        return error_set(err, EINVAL, "a terminal has one output: leave --error out, or send the output elsewhere");
+    return 0;
 }
 
 static int spec_of(struct run *run, struct job_spec *spec, struct error *err)
@@ -140,7 +152,7 @@ static uint64_t submit(struct cli *cli, struct run *run, int *status)
     uint64_t id;
     int rc;
 
-    if (spec_of(run, &spec, &err)) {
+    if (spec_of(run, &spec, &err) || check(&spec, &err)) {
         *status = cli_fail("%s", err.text);
         return 0;
     }
