@@ -120,20 +120,6 @@ ends 1 run -- ./oom of_run
 ends 1 submit --wait -- ./oom of_submit
 [ "$(wc -l <of_run) $(($(wc -l <of_submit) > 1))" = "1 1" ] || fail "started $(wc -l <of_run) times, and by submit $(wc -l <of_submit)"
 
-# No other user comes to the job's socket.
-if [ "$(id -u)" -eq 0 ]; then
-    attached private -- cat
-    until_field "$(id_of private)" state RUNNING
-    setpriv --reuid 65534 --clear-groups python3 -c 'import socket, sys
-try:
-    socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])
-except PermissionError:
-    sys.exit(0)
-sys.exit("connected")' "$(field "$(id_of private)" terminal)" || fail "another user is attached"
-    exec 8>&-
-    is_over 0
-fi
-
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "something stays: $(ls "$CARMA_SOCKET.scripts")"
 
 PYTHON=/usr/bin/python3 # the distribution's, which has the distribution's pyte
