@@ -26,13 +26,14 @@ def expect(value, wanted, what):
 
 
 # The job has a terminal of this one's size, which follows; what is still in it at the end is in the output.
-terminal = Terminal([CARMA, "run", "--", "sh", "-c", "stty size; read line; stty size; tty; seq 5000; exit 7"], columns=90)
+terminal = Terminal([CARMA, "run", "--", "sh", "-c", "stty size; until [ \"$(stty size)\" = '30 100' ]; do sleep 0.1; done; read line; tty; "
+                     "seq 5000; exit 7"], columns=90)
 terminal.sees("24 90")
 terminal.resize(100, 30)
 terminal.press("\r")
 expect(terminal.ended(), 7, "the exit status")
 assert "has failed: exit status 7" in terminal.text(), terminal.text()
-assert b"\r\n30 100\r\n/dev/pts/" in output() and output().endswith(b"\r\n4999\r\n5000\r\n"), output()[:200] + output()[-50:]
+assert b"\r\n/dev/pts/" in output() and output().endswith(b"\r\n4999\r\n5000\r\n"), output()[:200] + output()[-50:]
 terminal.close()
 
 # Ctrl-C is a key: the terminal of the job makes a signal of it. Twice, it cancels.
@@ -52,8 +53,9 @@ terminal = Terminal([CARMA, "shell"], PS1="$ ")
 terminal.sees("(shell)")
 terminal.press("echo on $((1000 + 337))\r")
 terminal.sees("on 1337")
-terminal.press(INTERRUPT, INTERRUPT, INTERRUPT)
-terminal.press("\r")
+for _ in range(3):
+    terminal.press(INTERRUPT)
+    terminal.read(0.3)
 terminal.press("echo on $((1000 + 338))\r")
 terminal.sees("on 1338")
 terminal.press(DETACH)
@@ -62,6 +64,9 @@ assert "carma attach" in terminal.text(), terminal.text()
 terminal.close()
 second, third = Terminal([CARMA, "attach", "@"]), None
 second.sees("Ctrl-] leaves it", "on 1338")
+for _ in range(2):
+    second.press(INTERRUPT)
+    second.read(0.3)
 second.press("echo on $((1000 + 339))\r")
 second.sees("on 1339")
 third = Terminal([CARMA, "attach", "@"])

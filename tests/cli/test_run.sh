@@ -81,7 +81,7 @@ wait_for 'grep -q interrupted twice.out' || fail "the job was not interrupted"
 expect_field "$(id_of twice)" state RUNNING
 kill -INT "$attached"
 sleep 0.2
-kill -INT "$attached"
+kill -INT "$attached" 2>/dev/null # where the machine was slow, the second came too late
 wait "$attached" && fail "a job that was cancelled has status 0"
 expect_field "$(id_of twice)" state CANCELLED
 

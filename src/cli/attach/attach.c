@@ -52,7 +52,7 @@ struct attached {
     uint64_t id;
     int signals, socket, changes;
     enum leave leave;
-    bool returns;
+    bool returns, is_shell;
     bool greeted;
     bool pty; /* the job has one */
     struct source sources[2];
@@ -246,8 +246,9 @@ static void take_frame(struct attached *a)
         for (; at < (size_t)length && write_some(a, STDOUT_FILENO, frame + at, (size_t)length - at, &written);)
             at += written;
         break;
-    case TERMINAL_INTERRUPTED:
-        interrupted(a);
+    case TERMINAL_INTERRUPTED: /* of a shell that is only starting: it will have the key for itself */
+        if (!a->is_shell)
+            interrupted(a);
         break;
     case TERMINAL_TAKEN:
         a->leave = TAKEN;
@@ -326,8 +327,7 @@ static void turn(struct attached *a)
         return;
     while (a->changes >= 0 && read(a->changes, events, sizeof events) > 0)
         ;
-    if (ready[0].revents)
-        take_signals(a);
+    take_signals(a); /* also one that came just now: a new size goes before the key that follows it */
     if (ready[2].revents && a->leave == STAYS)
         take_input(a);
     if (ready[1].revents && a->leave == STAYS)
@@ -378,7 +378,7 @@ static void print_outputs(struct attached *a, const json_t *job)
 }
 
 /* As carma wait tells it. */
-static int wait_for_end(struct attached *a, bool is_shell)
+static int wait_for_end(struct attached *a)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, a->id);
     int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
@@ -395,7 +395,7 @@ static int wait_for_end(struct attached *a, bool is_shell)
             int status = wait_job_status(job);
             if (!a->greeted)
                 print_outputs(a, job);
-            if (!is_shell && (status != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end")))
+            if (!a->is_shell && (status != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end")))
                 wait_tell_end(a->id, job, false);
             return status;
         }
@@ -407,7 +407,7 @@ static int wait_for_end(struct attached *a, bool is_shell)
     }
 }
 
-static int leave(struct attached *a, bool is_shell)
+static int leave(struct attached *a)
 {
     const bool had_keys = a->keys.taken;
     const uint64_t id = a->id;
@@ -433,7 +433,7 @@ static int leave(struct attached *a, bool is_shell)
     default:
         break;
     }
-    return wait_for_end(a, is_shell);
+    return wait_for_end(a);
 }
 
 static void close_all(struct attached *a)
@@ -450,6 +450,7 @@ int attach_to(struct cli *cli, uint64_t id, int signals, bool returns, bool is_s
                          .id = id,
                          .signals = signals,
                          .returns = returns,
+                         .is_shell = is_shell,
                          .changes = -1,
                          .socket = -1,
                          .sources = {{.from = -1}, {.from = -1}}};
@@ -464,5 +465,5 @@ int attach_to(struct cli *cli, uint64_t id, int signals, bool returns, bool is_s
         status = copy_all(&a);
     if (a.leave == ENDED) /* what carma adds to the file is told below */
         close_outputs(&a);
-    return status ? keys_leave(&a.keys), 128 + status : leave(&a, is_shell);
+    return status ? keys_leave(&a.keys), 128 + status : leave(&a);
 }
