@@ -57,7 +57,7 @@ setsid python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$CARMA" run --exclusive -- touch "$T/ran" >queue.out 2>queue.err &
 attached=$! name=queue
-wait_for 'grep -q "waits, 1 of 1 in the queue: " queue.err' || fail "its place is not shown: $(cat queue.err)"
+wait_for 'grep -qs "waits, 1 of 1 in the queue: " queue.err' || fail "its place is not shown: $(cat queue.err)"
 kill -INT "$attached"
 is_over 130
 expect_field "$(id_of queue)" state CANCELLED
