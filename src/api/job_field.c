@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/array.h"
@@ -74,6 +75,18 @@ static int check_exclude_gpu(const char *text, struct error *err)
         if (item[strspn(item, "0123456789")] && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
             return error_set(err, EINVAL, "exclude_gpu '%.60s' is neither a number nor a UUID: see carma gpus", item);
     return 0;
+}
+
+static int check_attach(const char *text, struct error *err)
+{
+    unsigned rows, columns;
+    int length = 0;
+
+    if (strcmp(text, "pipe") == 0)
+        return 0;
+    if (sscanf(text, "pty:%4ux%4u%n", &rows, &columns, &length) == 2 && !text[length])
+        return 0;
+    return nearest_refuse(err, "attach", text, "pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
 }
 
 const struct job_field job_fields[] = {

@@ -72,7 +72,10 @@ static const char *of_others(const char *name)
     static const struct {
         const char *own, *others;
     } rows[] = {
-        {"submit", " sbatch qsub bsub srun salloc run start launch add enqueue exec "},
+        {"submit", " sbatch qsub bsub start launch add enqueue exec "},
+        {"run", " srun "},
+        {"shell", " salloc "},
+        {"attach", " sattach "},
         {"queue", " squeue qstat bjobs ps ls list jobs status "},
         {"show", " info describe inspect scontrol get "},
         {"explain", " why "},

@@ -221,12 +221,17 @@ void crash_forgive(struct job *job)
     *closing_failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
 }
 
+static bool is_of_memory(const struct job *job)
+{
+    return job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE;
+}
+
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
     job->crash_fenced = false;
     job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : verdict_of(&record->exited).cause;
     job->crashed_ns = record->at_ns;
-    if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
+    if (is_of_memory(job))
         note_memory(core, job, record);
     else if (job->crash_cause == EXIT_TIMEOUT)
         job->timeouts += !seen_was_moved(job);
@@ -350,6 +355,8 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         verdict->requeued.reserved_bytes = user_most_bytes(core, job->wants);
     if (verdict->type == RECORD_REQUEUED && !user_may_retry(core, job, now_ns))
         verdict->requeued.retry = false;
+    if (verdict->type == RECORD_REQUEUED && job->wants->attached)
+        give_up(is_of_memory(job) && job->crash_is_oom, verdict);
     if (verdict->type == RECORD_GAVE_UP)
         verdict->gave_up.cause = job->crash_cause;
     if (verdict->type == RECORD_REQUEUED && job->wants->external)

@@ -8,6 +8,8 @@
  *   LOST        its shepherd died, or the machine: retried in its place where the job or the configuration asks for it
  *   TIMEOUT     retried behind all waiting jobs, where the job asks for it, at most max_requeues times
  *
+ * A job that somebody is attached to (carma run) is never retried: what was typed into it is gone.
+ *
  * Only a limited number of a user's jobs go before the main queue within an hour; the others keep their place.
  * The first two together, and the three without fault of the job together, at most max_retries times each. */
 #ifndef CARMA_CORE_CRASH_H

@@ -173,6 +173,11 @@ char *launch_progress_file(const char *script_directory)
     return script_directory ? xasprintf("%s.progress", script_directory) : NULL;
 }
 
+char *launch_terminal_socket(const char *script_directory)
+{
+    return script_directory ? xasprintf("%s.terminal", script_directory) : NULL;
+}
+
 char *launch_output_path(const char *pattern, uint64_t job, const struct launch_array *array)
 {
     struct strbuf path = {0};

@@ -40,12 +40,13 @@ struct launch_request {
     const char *surroundings;      /* base/surroundings.h; may be NULL */
     const char *script;            /* its text; the command's first word is then its name. NULL: it is not a script */
     const char *script_directory;  /* where the shepherd keeps the copy of its script (launch/shepherd/script.h), and
-                                    * beside it launch_progress_file(); made, and removed at the end, by the shepherd;
-                                    * NULL: neither is wanted */
+                                    * beside it launch_progress_file() and launch_terminal_socket(); made, and removed
+                                    * at the end, by the shepherd; NULL: none of these is wanted */
     char *const *arguments;        /* the command and its arguments */
     size_t argument_count;
     char *const *environment; /* NAME=value */
     size_t environment_count;
+    const char *attach; /* how carma run is attached (launch/terminal.h): "pipe", "pty:24x80"; NULL: it is not */
     const char *on_end; /* a command for sh after its end (launch/shepherd/on_end.c); NULL: none */
     bool requeue;       /* it asks to be started again after its time limit */
     bool no_progress;   /* its progress is not looked at */
@@ -205,6 +206,9 @@ int launch_conclude(const char *run_directory, struct launch_status *status, con
 
 /* The FIFO that a job may write its progress to, beside the directory; NULL without one. Owned by the caller. */
 char *launch_progress_file(const char *script_directory);
+
+/* The socket of its terminal (launch/terminal.h), likewise. */
+char *launch_terminal_socket(const char *script_directory);
 
 /* The path that an output pattern names: %j is the job's number, %A its array's, or its own, and in an array %a is
  * its index. Owned by the caller. */

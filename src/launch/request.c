@@ -40,6 +40,8 @@
     TEXT(mps_threads, found.mps_threads)                                                                               \
     TEXT(mps_memory_limit, found.mps_memory_limit.text)                                                                \
     TEXT(progress_file, found.progress_file)                                                                           \
+    TEXT(attach, launch->attach)                                                                                       \
+    TEXT(terminal_socket, found.terminal_socket)                                                                       \
     TEXT(notify_socket, launch->notify_socket)                                                                         \
     NUMBER(limits.memory_bytes, launch->limits.memory_bytes)                                                           \
     NUMBER(limits.pids, launch->limits.pids)                                                                           \
@@ -80,7 +82,8 @@ static void put_number(struct strbuf *text, const char *key, int64_t value)
 
 /* What a launch says in other words. */
 struct found {
-    char *progress_file; /* owned */
+    char *progress_file;   /* owned */
+    char *terminal_socket; /* owned */
     const char *mps_log_directory;
     char *mps_threads;              /* owned */
     struct strbuf mps_memory_limit; /* owned */
@@ -106,6 +109,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     struct found found = {0};
 
     found.progress_file = launch->no_progress ? NULL : launch_progress_file(launch->script_directory);
+    found.terminal_socket = launch->attach ? launch_terminal_socket(launch->script_directory) : NULL;
     if (launch->mps_pipe_directory)
         find_mps(launch, &found);
 #define PUT_TEXT(member, value)   put(text, #member, value);
@@ -116,6 +120,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     for (size_t i = 0; i < launch->environment_count; i++)
         put(text, "environment", launch->environment[i]);
     free(found.progress_file);
+    free(found.terminal_socket);
     free(found.mps_threads);
     strbuf_release(&found.mps_memory_limit);
 }

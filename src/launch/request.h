@@ -33,7 +33,9 @@ struct request {
     const char *mps_threads;       /* value of CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
     const char *progress_file;     /* the FIFO that the job may write its progress to; NULL: it is not looked at */
-    const char *notify_socket;     /* may be NULL */
+    const char *attach;            /* with terminal_socket (launch/terminal.h); NULL: nobody is attached to it */
+    const char *terminal_socket;
+    const char *notify_socket; /* may be NULL */
     struct cgroup_limits limits;
     int64_t grace_ns;
     int64_t start_timeout_ns; /* 0: none */

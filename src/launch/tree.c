@@ -77,7 +77,8 @@ void tree_select_descendants(struct tree *tree, pid_t root)
         more = false;
         for (size_t i = 0; i < tree->count; i++) {
             struct tree_process *p = &tree->items[i];
-            if (!p->member && p->pid != root && (p->parent == root || parent_is_member(tree, p->parent)))
+            if (!p->member && p->pid != root && p->pid != tree->spared &&
+                (p->parent == root || parent_is_member(tree, p->parent)))
                 more = p->member = true;
         }
     }

@@ -22,12 +22,13 @@ struct tree {
     struct tree_process *items; /* owned */
     size_t count;
     size_t capacity;
+    pid_t spared; /* a process that is no member, whosever child it is; 0: none */
 };
 
 void tree_read(struct tree *tree); /* over the old one */
 void tree_release(struct tree *tree);
 
-/* Makes members of all descendants of members and of `root` (-1: none), but not of `root` itself. */
+/* Makes members of all descendants of members and of `root` (-1: none), but not of `root` itself, nor of `spared`. */
 void tree_select_descendants(struct tree *tree, pid_t root);
 
 /* Sends a signal to the process that had this start time, never to a later one with its pid. 0, -ESRCH, -EPERM. */

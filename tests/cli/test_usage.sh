@@ -5,7 +5,7 @@
 expect_error 2 "which command" # none
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit queue show explain cancel hold release requeue suspend resume signal checkpoint move edit logs wait gpus monitor history report stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
+for command in submit run shell attach queue show explain cancel hold release requeue suspend resume signal checkpoint move edit logs wait gpus monitor history report stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     expect_ok help "$command"
@@ -25,7 +25,7 @@ done
 expect_error 2 "there is no command 'frobnicate' (see: carma help)" frobnicate
 expect_error 2 "did you mean submit?" sub
 # Words of other programs.
-for row in sbatch:submit qsub:submit run:submit squeue:queue status:queue ps:queue scancel:cancel kill:cancel info:show tail:logs \
+for row in sbatch:submit qsub:submit srun:run salloc:shell squeue:queue status:queue ps:queue scancel:cancel kill:cancel info:show tail:logs \
     nvidia-smi:gpus sacct:history pause:suspend continue:resume restart:requeue; do
     expect_error 2 "did you mean ${row#*:}?" "${row%:*}"
 done
@@ -56,7 +56,7 @@ done
 unset CARMA_PREFIX
 expect_error 2 "--gpu-memory 3G is what it needs on each GPU, --memory 3G the most RAM" submit --mem 3G -- true
 # shellcheck disable=SC2086 # a command and an option
-for command in show explain cancel hold release requeue suspend resume checkpoint 'move --last' logs wait; do
+for command in show explain attach cancel hold release requeue suspend resume checkpoint 'move --last' logs wait; do
     expect_error 2 "which job" $command
     expect_error 2 "'x' is not a list" $command x
     expect_error 2 "runs backwards" $command 5-3
@@ -118,7 +118,7 @@ cmp -s "$T/out" "$T/help" || fail "--help and help differ"
 expect_error 2 "no command 'x'" help x
 
 # No daemon: one line that names the socket; asked for by --socket before or behind the command alike.
-for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "requeue 1" "suspend 1" "resume 1" "signal 1 USR1" "move 1 --last" "edit 1 time=5" "logs 1" "submit --no-retry -- true" "show @"; do
+for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "requeue 1" "suspend 1" "resume 1" "signal 1 USR1" "move 1 --last" "edit 1 time=5" "logs 1" "attach 1" "submit --no-retry -- true" "show @"; do
     # shellcheck disable=SC2086 # a command and its argument
     expect_error 1 "$T/socket" $command
 done

@@ -132,3 +132,25 @@ for path in "$STATE" "$STATE"/*; do
     ! as alice test -r "$path" || fail "alice can read $path"
     ! as alice test -w "$path" || fail "alice can write $path"
 done
+
+# What alice types into a job of carma run is read with her rights; nobody else is attached to it, or reaches its socket.
+mkfifo "$T/typed"
+as alice "$CARMA" run -o attached -- sh -c 'id -u; cat' <"$T/typed" >"$T/alice.out" 2>"$T/alice.err" &
+attached=$!
+exec 8>"$T/typed"
+echo hello >&8
+wait_for 'grep -q hello "$T/alice.out"' || fail "nothing comes back from carma run: $(cat "$T/alice.err")"
+id=$(sed -n 's/carma: job \([0-9]*\) (.*/\1/p' "$T/alice.err")
+relay=$(pgrep -x carma-terminal -u 12001 | head -1)
+[ "$(grep -cE '^(Cap(Inh|Prm|Eff|Amb).*0000000000000000|Uid:(.12001){4})$' "/proc/$relay/status")" -eq 5 ] || fail "the relay has more rights than alice"
+refused bob "permission denied: job $id belongs to alice" attach "$id"
+as bob python3 -c 'import socket, sys
+try:
+    socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])
+except PermissionError:
+    sys.exit(0)
+sys.exit("connected")' "$(field "$id" terminal)" || fail "bob reaches alice's job"
+exec 8>&-
+wait "$attached" || fail "carma run of alice: $(cat "$T/alice.err")"
+[ "$(cat "$T/alice.out")" = "12001
+hello" ] || fail "carma run of alice printed '$(cat "$T/alice.out")'"

@@ -29,6 +29,7 @@ INSIDE = {
         "gpus": ["", "show", "cluster"],
         "history": ["", "show", "cluster"],
         "job": ["", "show", "cluster", "history"],
+        "attach": ["", "show", "job"],
         "programs": ["", "show", "cluster"],
         "play": ["", "show"],
         "simulate": ["", "show"],

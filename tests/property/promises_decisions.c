@@ -60,6 +60,8 @@ static bool is_to_be_requeued(const struct world *world, const struct world_job 
 {
     const struct core_config *config = core_configuration(world->core);
 
+    if (job->wants.attached)
+        return false;
     if (job->cause == EXIT_TIMEOUT)
         return job->wants.requeue && job->timeouts <= config->max_requeues;
     return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_retries;
@@ -245,6 +247,8 @@ void on_decision(struct world *world, const struct record *record)
     case RECORD_REQUEUED:
         if (job->wants.external)
             fail(world, "lease %" PRIu64 " was started again here", record->job);
+        if (job->wants.attached)
+            fail(world, "job %" PRIu64 " is to be started again, though somebody typed into it", record->job);
         if (job->charged)
             fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
         if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) &&

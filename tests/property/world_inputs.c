@@ -70,6 +70,8 @@ static void submit(struct world *world)
     wants->requeue = random_range(r, 0, 1);
     wants->host_memory_bytes = (int64_t)(world->next_job % 4) * 6 * GIB;
     wants->external = random_range(r, 0, 5) == 0;
+    wants->attached = !wants->external && random_range(r, 0, 7) == 0;
+    wants->requeue &= !wants->attached;
     wants->held &= !wants->external;
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
     if (world->seed % 8 == 6)

@@ -123,6 +123,7 @@ TEST(test_refused)
          "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
     with("'share':'any'", "share 'any' is not known: time-slice or mps; or leave it out");
     with("'share':'mps','exclusive':true", "an exclusive job shares no GPU: leave exclusive or share mps out");
+    with("'attach':'pty:80'", "attach 'pty:80' is not known: pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
     with("'max_slowdown_permille':999", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     with("'time_limit_ns':0", "time_limit_ns 0 is out of range: 1 to 315360000000000000");
     with("'signal':65", "signal 65 is out of range: 0 to 64");

@@ -63,7 +63,7 @@ const struct argp wait_argp = {
            "and 1 if one ended without it. " CLI_IDS_HELP,
 };
 
-static int job_status(const json_t *job)
+int wait_job_status(const json_t *job)
 {
     const char *state = answer_text(job, "state");
     int64_t status = answer_integer(job, "exit_status", -1);
@@ -191,7 +191,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
         tell_estimate(id, job, &told);
         tell_held(id, job, &held);
         if (answer_job_ended(job)) {
-            *status = job_status(job);
+            *status = wait_job_status(job);
             if (*status != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end"))
                 wait_tell_end(id, job, *status != CLI_OK);
             if (ended)

@@ -12,6 +12,9 @@ int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t
  * it is what has to be said of it nevertheless. */
 void wait_tell_end(uint64_t id, const json_t *job, bool quote);
 
+/* The exit status that `carma wait` documents, of a job that has ended. */
+int wait_job_status(const json_t *job);
+
 /* Ctrl-C ends the command and not the jobs: from now on it says so, and how to do either. `again`: the command. */
 void wait_tell_when_interrupted(const struct id_list *list, const char *again);
 

@@ -93,7 +93,7 @@ static const struct job *youngest_with(const struct core *core, const struct job
 static bool takes_it(const struct job *job, const struct job *slowed)
 {
     return (job->state == JOB_PLACED || job->state == JOB_RUNNING) && job->wants->requeue && job->wants->signal &&
-           !job->wants->external && !job->moved_ns && job->user == slowed->user &&
+           !job->wants->external && !job->wants->attached && !job->moved_ns && job->user == slowed->user &&
            slowed->slowed_ns - job->placed_ns >= SEEN_LEAST_RUN_NS;
 }
 

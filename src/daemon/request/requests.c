@@ -52,6 +52,11 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     struct launch_status status;
     bool has_failure = access == ACCESS_ALL && runs_last_status(daemon->runs, view, &status) == 0;
 
+    CLEANUP(free_ptr) char *terminal = access == ACCESS_ALL ? runs_terminal_of(daemon->runs, view) : NULL;
+
+    json_object_set_new(json, "attach",
+                        text_or_null(access == ACCESS_ALL ? view->common->spec->attach : NULL));
+    json_object_set_new(json, "terminal", text_or_null(terminal));
     json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());

@@ -111,6 +111,7 @@ static void tell_command(struct launch_request *request, const struct job_spec *
     request->argument_count = spec->command.count;
     request->environment = spec->environment.items;
     request->environment_count = spec->environment.count;
+    request->attach = spec->attach;
     request->requeue = spec->requeue;
     request->no_progress = spec->no_progress;
 }

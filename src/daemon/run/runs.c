@@ -42,6 +42,14 @@ char *runs_script_directory_of(const struct runs *runs, const char *run_director
     return xasprintf("%s%s", runs->scripts, strrchr(run_directory, '/'));
 }
 
+char *runs_terminal_of(const struct runs *runs, const struct job_view *view)
+{
+    const struct run *run = view->common->spec->attach ? runs_run_of(runs, view->id) : NULL;
+    CLEANUP(free_ptr) char *script = run ? runs_script_directory_of(runs, run->directory) : NULL;
+
+    return launch_terminal_socket(script);
+}
+
 static void run_free(struct run *run)
 {
     free(run->directory);

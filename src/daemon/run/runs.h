@@ -34,6 +34,10 @@ int runs_last_status(const struct runs *runs, const struct job_view *view, struc
  * after runs_reconcile(); owned by runs. */
 const char *runs_host_limits_gap(const struct runs *runs, const struct job_spec *spec);
 
+/* Where carma run reaches the job now (launch/terminal.h), owned by the caller; NULL: it does not run, or is no such job.
+ */
+char *runs_terminal_of(const struct runs *runs, const struct job_view *view);
+
 const char *runs_directory(const struct runs *runs); /* where launches live (daemon/run/run_directories.h) */
 
 /* The job that the process belongs to; 0: none of ours. */

@@ -160,9 +160,11 @@ void runs_remove_files(const struct runs *runs, const struct run *run)
 {
     CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
     CLEANUP(free_ptr) char *progress = launch_progress_file(script);
+    CLEANUP(free_ptr) char *terminal = launch_terminal_socket(script);
 
     file_remove_tree(script);
     unlink(progress);
+    unlink(terminal);
 }
 
 /* The shepherd died without a last word: the remaining processes are killed, and observed gone, before the job counts

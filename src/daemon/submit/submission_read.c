@@ -91,6 +91,7 @@ void submission_says(const struct job_spec *spec, struct record_submitted *wants
 {
     wants->share = spec->share ? share_mode_find(spec->share) : SHARE_ANY;
     wants->priority = spec->priority;
+    wants->attached = spec->attach != NULL;
 #define SAID(member, type) wants->member = (type)said((int64_t)spec->member);
 #define WORKED_OUT(member, type)
 #define WANT(type, member, kind, name, since, from) from(member, type)

@@ -24,6 +24,7 @@
 #include "base/strbuf.h"
 #include "base/surroundings.h"
 #include "launch/cgroup.h"
+#include "launch/shepherd/attach.h"
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/inherit.h"
 #include "launch/shepherd/script.h"
@@ -205,6 +206,17 @@ static void open_outputs(const struct request *request, int report_fd, volatile 
         fail(report_fd, strerror(errno));
 }
 
+/* Its input, and on a terminal also its output, are the relay's from here on. */
+static void attach(const struct request *request, int report_fd)
+{
+    struct error err;
+    CLEANUP(close_fd) int channel = attach_open(request, &err);
+
+    if (channel < 0)
+        fail(report_fd, err.text);
+    report_with(report_fd, "terminal\n", channel);
+}
+
 static void execute(char **command, int report_fd) __attribute__((noreturn));
 static void execute(char **command, int report_fd)
 {
@@ -310,6 +322,8 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     if (word == *CHILD_GO_UNFILTERED)
         variables_unfiltered(request, own, environ);
     open_outputs(request, report_fd, stage);
+    if (request->attach)
+        attach(request, report_fd);
     by_login = request->conda_environment && !request->container; /* an image has its own programs */
     *stage = by_login ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
     if (wrap_command(request, shepherd, own, own_count, &command, &err) < 0)

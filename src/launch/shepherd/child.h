@@ -1,7 +1,8 @@
 /* The job's side of the fork: from the shepherd's child to the user's command.
  *
  * It reports to the shepherd over a socket in lines. "output SIZE" and "error SIZE" are the files it opened, with their
- * sizes before the job. Each comes with a descriptor that names the file and gives no access (O_PATH). "failed TEXT":
+ * sizes before the job. Each comes with a descriptor that names the file and gives no access (O_PATH). "terminal" comes
+ * with the channel of what it is attached to (attach.h). "failed TEXT":
  * the command cannot be run. "exec" is the last step: the socket closes with it, unless something that a login shell
  * started holds it open. */
 #ifndef CARMA_LAUNCH_SHEPHERD_CHILD_H

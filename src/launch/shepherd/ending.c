@@ -56,8 +56,9 @@ bool ending_reap(struct shepherd *s)
     int status;
     pid_t pid;
 
-    while (waitpid(-1, NULL, __WCLONE | WNOHANG) > 0)
-        ; /* helpers */
+    while ((pid = waitpid(-1, NULL, __WCLONE | WNOHANG)) > 0) /* helpers */
+        if (pid == s->tree.spared)
+            s->tree.spared = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == s->process) {
             s->process_ended = true;

@@ -28,6 +28,7 @@
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/script.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/shepherd/terminal.h"
 #include "launch/shepherd/wrap.h"
 #include "launch/spawn_shepherd.h"
 
@@ -236,6 +237,7 @@ static void watch(struct shepherd *s)
 static void leave_nothing(struct shepherd *s)
 {
     script_remove(&s->request);
+    terminal_remove(&s->request);
     progress_remove(&s->request);
     group_remove(s);
     if (!s->checkpoint_removed)
@@ -308,6 +310,8 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     close(REQUEST_FD);
     if (failed == 0 && !s->request.lease)
         failed = write_script(s, &why);
+    if (failed == 0 && !s->request.lease)
+        failed = terminal_open(s, &why);
     if (failed == 0 && !s->request.lease) {
         release_job(s, filtered);
     } else if (failed != 0) {
@@ -317,6 +321,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     status_close_first(s->first_fd, s->request.run_directory);
     if (s->process > 0)
         watch(s);
+    terminal_end(s);
     if (s->request.lease && failed == 0)
         lease_watch(s);
     else
@@ -338,6 +343,7 @@ int main(int argc, char **argv)
                                        .handed_fd = -1,
                                        .progress = {.fifo = -1, .reader = -1},
                                        .writers = {.looker = -1},
+                                       .terminal = {.listener = -1, .control = -1},
                                        .output = {.fd = -1},
                                        .error = {.fd = -1},
                                        .kill_pause_ms = KILL_PAUSE_MS,

@@ -51,7 +51,11 @@ struct shepherd {
     int64_t oom_kills;       /* ... when the job began; -1: not known */
     struct watched_progress progress;
     struct watched_writers writers;
-    struct tree tree;
+    struct {
+        int listener; /* where clients come to the relay, until it has begun; -1: nowhere */
+        int control;  /* closed to end the relay; -1: there is none */
+    } terminal;
+    struct tree tree;   /* the relay is spared in it */
     bool told;          /* there may be new orders */
     size_t orders_read; /* bytes of them */
     int64_t heal_at_ns; /* wall; when it is next looked whether others have removed something */

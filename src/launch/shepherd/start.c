@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/shepherd/terminal.h"
 #include "launch/spawn_shepherd.h"
 
 /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
@@ -141,6 +142,10 @@ static void take_report(struct shepherd *s, const char *line)
         take_origin(s, line + 7, &s->output);
     } else if (strncmp(line, "error ", 6) == 0) {
         take_origin(s, line + 6, &s->error);
+    } else if (strcmp(line, "terminal") == 0) {
+        terminal_begin(s, s->handed_fd);
+        close_fd(&s->handed_fd);
+        s->handed_fd = -1;
     } else if (strcmp(line, "login") == 0) {
         follow_login(s);
     } else if (strncmp(line, "note ", 5) == 0) {

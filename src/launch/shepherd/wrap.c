@@ -212,6 +212,8 @@ static void put_podman(struct wrapping *wrapping)
         unsetenv("XDG_RUNTIME_DIR"); /* it went with the login */
     for (size_t i = 0; i < array_size(always); i++)
         put(words, always[i]);
+    if (wrapping->request->attach)
+        put(words, "--interactive"); /* its terminal is passed through as it is */
     if (access("/usr/bin/catatonit", X_OK) == 0)
         put(words, "--init-path=/usr/bin/catatonit");
     if (access("/usr/bin/catatonit", X_OK) == 0 || access("/usr/libexec/podman/catatonit", X_OK) == 0)

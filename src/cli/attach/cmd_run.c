@@ -1,0 +1,201 @@
+/* carma run and carma shell: a job is submitted, and attached to from its start on. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/job_field.h"
+#include "base/memory.h"
+#include "cli/attach/attach.h"
+#include "cli/attach/keys.h"
+#include "cli/attach/signals.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/job/doubts.h"
+#include "cli/job/submit.h"
+#include "cli/session.h"
+#include "cli/show/answer.h"
+#include "client/client.h"
+
+#define DEFAULT_ERROR "carma-%j.err"
+
+struct run {
+    struct job_spec options; /* owned */
+    char **command;          /* in argv; NULL: none was said */
+    size_t count;
+    bool is_shell;
+};
+
+static const struct argp_option options[] = {
+#define FIELD(type, member, ...)
+#define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
+    {option, SUBMIT_KEY(letter, member), argument, 0, help, JOB_FIELD_##group},
+#include "api/job_fields.def"
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct run *run = state->input;
+
+    switch (key) {
+    case ARGP_KEY_ARG:
+        if (run->is_shell)
+            return cli_bad_usage(state, "it takes no command ('%.40s'): carma run -- COMMAND does", arg);
+        if (!state->quoted || state->next - 1 < state->quoted)
+            return cli_bad_usage(state, "'%.40s' stands before '--': write carma run [OPTION...] -- COMMAND", arg);
+        run->command = state->argv + state->next - 1;
+        run->count = (size_t)(state->argc - state->next + 1);
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        return run->is_shell || run->count ? 0 : cli_bad_usage(state, "what? name a command after '--'");
+    default:
+        return submit_take_option(key, arg, &run->options, state);
+    }
+}
+
+#define OF_BOTH                                                                                                        \
+    "While the job waits, a line on standard error says where it stands in the queue, and Ctrl-C cancels it. If this " \
+    "command ends before the job (the connection to this machine broke), the job goes on: `carma attach` comes back "  \
+    "to "                                                                                                              \
+    "it. Its output is also in its output file, as any job's."
+
+const struct argp run_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "-- COMMAND [ARGUMENT...]",
+    .doc =
+        "Run a command as a job, with the input and output of this one; on a terminal, with a terminal."
+        "\v" OF_BOTH " Ctrl-C goes to the job; twice within 2 seconds it cancels the job, unless a program there reads "
+        "keys by itself. Ctrl-] leaves a job on a terminal, which goes on. The exit status is the job's: 128+N if "
+        "signal "
+        "N ended it, 124 at its time limit, 126 and 127 if its program could not be run, 125 if the daemon could not "
+        "be "
+        "asked.",
+};
+
+const struct argp shell_argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "A login shell of yours as a job: programs that you start in it see its GPUs. It ends with the shell."
+           "\v" OF_BOTH " Ctrl-] leaves the shell, which goes on.",
+};
+
+/* On a terminal all that it shows is one output. Else errors are apart where they go elsewhere from here. */
+static void attach_options(struct job_spec *spec)
+{
+    struct stat output, error;
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+
+    if (keys_are_here()) {
+        ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
+        spec->attach = xasprintf("pty:%ux%u", size.ws_row % 10000U, size.ws_col % 10000U);
+        return;
+    }
+    spec->attach = xstrdup("pipe");
+    if (!spec->output && !spec->error && fstat(STDOUT_FILENO, &output) == 0 && fstat(STDERR_FILENO, &error) == 0 &&
+        (output.st_ino != error.st_ino || output.st_dev != error.st_dev))
+        spec->error = xstrdup(DEFAULT_ERROR);
+}
+
+/* What has no meaning for a job that runs once (core/crash.h), here. */
+static int check(const struct job_spec *spec, struct error *err)
+{
+    if (spec->requeue || spec->array)
+        return error_set(err, EINVAL, "a job that you are attached to runs once: leave %s out, or use carma submit",
+                         spec->requeue ? "--requeue" : "--array");
+    if (spec->error && strcmp(spec->attach, "pipe") != 0)
+        return error_set(err, EINVAL, "a terminal has one output: leave --error out, or send the output elsewhere");
+    return 0;
+}
+
+static int spec_of(struct run *run, struct job_spec *spec, struct error *err)
+{
+    const struct passwd *account = run->is_shell ? getpwuid(getuid()) : NULL;
+    char *shell = account && *account->pw_shell ? account->pw_shell : (char[]){"/bin/sh"};
+    char *login[] = {shell, (char[]){"-l"}};
+
+    attach_options(&run->options);
+    if (!run->is_shell)
+        return submit_from_command(spec, run->command, run->count, &run->options, err);
+    if (!run->options.name)
+        run->options.name = xstrdup("shell");
+    return submit_from_command(spec, login, array_size(login), &run->options, err);
+}
+
+static void tell_submitted(uint64_t id, const char *name, const json_t *job)
+{
+    json_t *warning;
+    size_t i;
+
+    json_array_foreach (json_object_get(job, "warnings"), i, warning)
+        cli_fail("warning: %s", json_string_value(warning));
+    json_array_foreach (json_object_get(json_object_get(job, "estimate"), "warnings"), i, warning)
+        cli_fail("warning: %s", json_string_value(warning));
+    cli_fail("job %" PRIu64 " (%s)", id, name);
+}
+
+/* The job's number; 0: it was not submitted, and *status is the command's. */
+static uint64_t submit(struct cli *cli, struct run *run, int *status)
+{
+    CLEANUP(job_spec_release) struct job_spec spec;
+    CLEANUP(json_release) json_t *request = NULL;
+    CLEANUP(json_release) json_t *reply = NULL;
+    char request_id[CLIENT_REQUEST_ID_TEXT];
+    const json_t *job;
+    struct error err;
+    uint64_t id;
+    int rc;
+
+    if (spec_of(run, &spec, &err) || check(&spec, &err)) {
+        *status = cli_fail("%s", err.text);
+        return 0;
+    }
+    doubts_tell(&spec);
+    client_request_id(request_id);
+    request = json_pack("{s:[o], s:s}", "jobs", job_spec_to_json(&spec), "request_id", request_id);
+    rc = session_submit(cli, request, &reply, &err);
+    if (rc) {
+        cli_fail("%s%s",
+                 rc == -CLI_NO_ANSWER ? "whether it was submitted is not known, look at carma queue --all: " : "",
+                 err.text);
+        *status = session_status(rc);
+        return 0;
+    }
+    job = json_array_get(json_object_get(reply, "jobs"), 0);
+    id = (uint64_t)answer_integer(job, "id", 0);
+    tell_submitted(id, spec.name, job);
+    return id;
+}
+
+static int run_command(struct cli *cli, int argc, char **argv, bool is_shell)
+{
+    struct run run = {.is_shell = is_shell};
+    CLEANUP(close_fd) int signals = -1;
+    uint64_t id = 0;
+    int status;
+
+    job_spec_init_empty(&run.options);
+    if (cli_parse(cli, argc, argv, &run, &status)) {
+        cli->waits = true;
+        signals = signals_open(); /* what comes from here on is for the job */
+        id = submit(cli, &run, &status);
+    }
+    job_spec_release(&run.options);
+    return id ? attach_to(cli, id, signals, false, is_shell) : status;
+}
+
+int cmd_run(struct cli *cli, int argc, char **argv)
+{
+    return run_command(cli, argc, argv, false);
+}
+
+int cmd_shell(struct cli *cli, int argc, char **argv)
+{
+    return run_command(cli, argc, argv, true);
+}
