@@ -21,7 +21,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "launch/cause.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/request.h"
 #include "launch/spawn_shepherd.h"
 #include "launch/status.h"

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "core/record.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/classify.h"
 #include "launch/progress.h"
 
@@ -61,7 +61,7 @@ struct launch_request {
                                      * `devices`, behind the filter; NULL: the UUIDs */
     int64_t gpu_memory_bytes;       /* reserved for it on each of them */
     int64_t gpu_total_bytes;        /* memory of the largest of them */
-    const char *devices;            /* which device nodes it may open (launch/device_filter.h); NULL: all */
+    const char *devices;            /* which device nodes it may open (launch/cgroup/device_filter.h); NULL: all */
     const char *mps_pipe_directory; /* NULL: no MPS; the job gets an empty directory that is not an MPS daemon's */
     const char *mps_log_directory;  /* with mps_pipe_directory; may be NULL */
     uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */
@@ -116,7 +116,7 @@ struct launch_status {
     bool warned;                    /* some of its processes were given the signal that comes before its time is up */
     bool timed_out;                 /* it was stopped because of time_limit_ns */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
-    char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
+    char cgroup[256];               /* the launch's own control group (launch/cgroup/cgroup.h); "": it has none */
     uint32_t left_count;            /* processes that outlived the main one, and were ended */
     char left[LAUNCH_LEFT_TEXT];    /* their names, each once */
     char message[256];              /* one line without control characters, or "" */

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/lease.h"
 
 /* Of a process tree. A job is rarely twenty deep; who is deeper is found by control group or session, or is nobody's.

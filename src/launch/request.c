@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 
 /* The text is a row of "key=value" strings, each with its NUL. Both sides come from one installation, so it has no
  * version; a key that the other side does not know is an error. */

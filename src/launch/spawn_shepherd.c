@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "base/strbuf.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/request.h"
 
 #define END_WAIT_MS 1000

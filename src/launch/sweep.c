@@ -15,7 +15,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/hanging.h"
 #include "launch/launch.h"
 #include "launch/status.h"

@@ -50,8 +50,9 @@ INSIDE = {
         "": ["account", "capture", "engine", "lease", "node", "request", "run", "submit", "view", "whatif"],
     },
     "launch": {
-        "": [],
-        "shepherd": [""],
+        "cgroup": [],
+        "": ["cgroup"],
+        "shepherd": ["", "cgroup"],
     },
     "gpu": {
         "": [],

@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "launch/cgroup.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/cgroup.h"
+#include "launch/cgroup/device_filter.h"
 
 #define CAPS 237
 

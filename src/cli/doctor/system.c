@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "cli/child.h"
 #include "cli/doctor/doctor.h"
-#include "launch/cgroup.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/cgroup.h"
+#include "launch/cgroup/device_filter.h"
 
 #define FILES_ENOUGH                                                                                                   \
     4096 /* 512 connections, the log's and the shepherds' files of some hundred jobs (docs/limits.md) */

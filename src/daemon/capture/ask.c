@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/trust/account.h"
 #include "daemon/capture/digests.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 
 /* Without an account he is in no group: the one with his number is others'. */
 static gid_t group_of(const struct job_view *view)

@@ -9,7 +9,7 @@
 #include "base/nodetime.h"
 #include "core/ledger.h"
 #include "daemon/run/runs_lease.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/lease.h"
 
 static json_t *gpus_to_json(const struct daemon *daemon, const struct job_view *view, bool uuids)

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "daemon/node/node_internal.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/device_filter.h"
 
 #define DEVICES    "/proc/devices"
 #define MIG_MINORS "/proc/driver/nvidia-caps/mig-minors"

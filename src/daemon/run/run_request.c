@@ -13,7 +13,7 @@
 #include "daemon/node/node.h"
 #include "daemon/run/mps_jobs.h"
 #include "daemon/run/visible.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/device_filter.h"
 #include "launch/lease.h"
 
 static char *gpu_uuids(const struct daemon *daemon, const struct job_view *view)

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "daemon/run/runs_internal.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 
 bool runs_is_lease(const struct job_view *view)
 {

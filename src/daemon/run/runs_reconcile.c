@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "daemon/run/run_directories.h"
-#include "launch/cgroup.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/cgroup.h"
+#include "launch/cgroup/device_filter.h"
 
 /* Whether nothing is there of a launch that is known to have run. Its shepherd makes a status again that was removed,
  * if it is alive. */

@@ -1,7 +1,7 @@
 /* CUDA_VISIBLE_DEVICES of a job: its GPUs by UUID, or by index for programs that read integers (--visible-devices).
  *
  * An index counts in what the job's processes enumerate, in the order of the PCI bus, which is NVML's: the list of its
- * MPS server; else, behind the device filter (launch/device_filter.h), its own GPUs; else the node's. */
+ * MPS server; else, behind the device filter (launch/cgroup/device_filter.h), its own GPUs; else the node's. */
 #ifndef CARMA_DAEMON_RUN_VISIBLE_H
 #define CARMA_DAEMON_RUN_VISIBLE_H
 

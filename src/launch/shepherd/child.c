@@ -23,7 +23,7 @@
 #include "base/signals.h"
 #include "base/strbuf.h"
 #include "base/surroundings.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/shepherd/attach.h"
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/inherit.h"

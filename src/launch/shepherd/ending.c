@@ -10,7 +10,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "launch/cause.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/shepherd/shepherd.h"
 #include "launch/steps.h"
 

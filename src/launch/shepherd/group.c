@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "launch/cgroup.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/cgroup.h"
+#include "launch/cgroup/device_filter.h"
 #include "launch/shepherd/shepherd.h"
 
 #define GROUP_ROUNDS 100

@@ -19,7 +19,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "launch/cause.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/shepherd/shepherd.h"
 #include "launch/shepherd/variables.h"
 

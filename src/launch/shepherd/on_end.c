@@ -8,8 +8,8 @@
 
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "launch/cgroup.h"
-#include "launch/device_filter.h"
+#include "launch/cgroup/cgroup.h"
+#include "launch/cgroup/device_filter.h"
 #include "launch/shepherd/shepherd.h"
 
 #define ON_END_NS (60 * NS_PER_SEC) /* wall */

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/orders.h"
 #include "launch/shepherd/shepherd.h"
 #include "launch/tree.h"

@@ -24,7 +24,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/script.h"
 #include "launch/shepherd/shepherd.h"

@@ -15,7 +15,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 #include "launch/shepherd/shepherd.h"
 #include "launch/shepherd/terminal.h"
 #include "launch/spawn_shepherd.h"

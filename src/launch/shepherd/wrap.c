@@ -135,7 +135,7 @@ static bool exists(const char *pattern)
 }
 
 /* By the container device interface where NVIDIA's toolkit has written what a GPU is; else their device nodes, of which
- * the job can open its own (launch/device_filter.h). */
+ * the job can open its own (launch/cgroup/device_filter.h). */
 static void put_devices(struct wrapping *wrapping)
 {
     CLEANUP(free_ptr) char *uuids = xstrdup(wrapping->request->gpu_uuids);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/device_filter.h"
+#include "launch/cgroup/device_filter.h"
 
 /* One for all such tasks of the machine that Slurm holds in no group of their own. */
 static const char OURS[] = "/carma-no-gpu";

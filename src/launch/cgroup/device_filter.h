@@ -44,7 +44,7 @@ size_t device_filter_program(const struct device_filter *filter, struct bpf_insn
 int device_filter_load(const struct device_filter *filter);
 int device_filter_put(int program, int cgroup);
 
-/* Puts the filter on the control group (a path as in launch/cgroup.h). 0 or a negative errno. */
+/* Puts the filter on the control group (a path as in launch/cgroup/cgroup.h). 0 or a negative errno. */
 int device_filter_attach(const struct device_filter *filter, const char *cgroup, struct error *err);
 
 /* Whether filters can be had here: makes a group, puts one on it, and removes it. 0 or a negative errno. */

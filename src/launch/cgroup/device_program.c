@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launch/device_filter.h"
+#include "launch/cgroup/device_filter.h"
 
 #define NVIDIA_MAJOR    195
 #define NVIDIA_ALL_FROM 254 /* of its minors, those that every process needs */

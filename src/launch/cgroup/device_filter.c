@@ -1,4 +1,4 @@
-#include "launch/device_filter.h"
+#include "launch/cgroup/device_filter.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 
 /* ---- Which nodes ---- */
 

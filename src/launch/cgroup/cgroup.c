@@ -1,4 +1,4 @@
-#include "launch/cgroup.h"
+#include "launch/cgroup/cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>
