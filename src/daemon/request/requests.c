@@ -54,8 +54,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
 
     CLEANUP(free_ptr) char *terminal = access == ACCESS_ALL ? runs_terminal_of(daemon->runs, view) : NULL;
 
-    json_object_set_new(json, "attach",
-                        text_or_null(access == ACCESS_ALL ? view->common->spec->attach : NULL));
+    json_object_set_new(json, "attach", text_or_null(access == ACCESS_ALL ? view->common->spec->attach : NULL));
     json_object_set_new(json, "terminal", text_or_null(terminal));
     json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());

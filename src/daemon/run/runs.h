@@ -34,7 +34,8 @@ int runs_last_status(const struct runs *runs, const struct job_view *view, struc
  * after runs_reconcile(); owned by runs. */
 const char *runs_host_limits_gap(const struct runs *runs, const struct job_spec *spec);
 
-/* Where carma run reaches the job now (launch/terminal.h), owned by the caller; NULL: it does not run, or is no such job.
+/* Where carma run reaches the job now (launch/terminal.h), owned by the caller; NULL: it does not run, or is no such
+ * job.
  */
 char *runs_terminal_of(const struct runs *runs, const struct job_view *view);
 
