@@ -229,13 +229,17 @@ static int get_array(const json_t *value, const char *type, const struct record_
     return 0;
 }
 
-/* Absent from the records of an earlier carma; 0. */
+/* Absent from the records of an earlier carma; 0. A text is empty then. */
 static int take_absent(const struct record_field *field, void *to)
 {
     if (field->kind == FIELD_BOOL)
         *(bool *)to = field->absent;
+    else if (field->kind == FIELD_TEXT)
+        *(char *)to = '\0';
     else if (field->kind == FIELD_I64)
         *(int64_t *)to = field->absent;
+    else if (field->kind == FIELD_U64)
+        *(uint64_t *)to = (uint64_t)field->absent;
     else
         *(uint32_t *)to = (uint32_t)field->absent; /* FIELD_I32, too */
     return 0;

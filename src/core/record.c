@@ -28,12 +28,6 @@
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), true, 0         \
     }
 
-/* "" where an earlier carma wrote it. */
-#define LATER_TEXT(type, name, member)                                                                                 \
-    {                                                                                                                  \
-        type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), true, 0         \
-    }
-
 #define SINCE_FIRST(type, name, kind, member) MEMBER(type, name, kind, member)
 #define SINCE_LATER(type, name, kind, member) LATER(type, name, kind, member, 0)
 
