@@ -600,7 +600,7 @@ say({name: os.readlink('/proc/self/fd/' + name).split(':')[0] for name in ('0', 
         self.assertEqual(self.inside("""
 say(sorted(os.listdir('/dev')), open('/dev/zero', 'rb').read(1), attempt(lambda: os.openpty()))
 open('/dev/null', 'w').write('x')
-say(attempt(lambda: open('/dev/new', 'w')), attempt(lambda: os.mknod('/tmp/null', 0o20666, os.makedev(1, 3))))
+say(attempt(lambda: open('/dev/new', 'w')), attempt(lambda: os.mknod('/tmp/null-%d' % os.getpid(), 0o20666, os.makedev(1, 3))))
 """), "['fd', 'full', 'null', 'ptmx', 'pts', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', 'zero'] "
             "b'\\x00' done\nOSError PermissionError\n")
 
