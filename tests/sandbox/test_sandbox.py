@@ -89,14 +89,14 @@ class Result(Case):
 
     def test_that_somebody_outside_can_write_is_not_waited_for(self):
         mark = f"held-{os.getpid()}"
-        give = ("import os, socket; s = socket.socket(socket.AF_UNIX); s.bind('/tmp/s'); s.listen()\n"
+        give = (f"import os, socket; s = socket.socket(socket.AF_UNIX); s.bind('/tmp/{mark}'); s.listen()\n"
                 "c, _ = s.accept(); socket.send_fds(c, [b'x'], [3]); os.write(3, b'said')")  # fmt: skip
         take = f"""import socket, subprocess, time
 while True:
     for pid in subprocess.run(['pgrep', '-f', '^/usr/bin/python3.*{mark}$'], capture_output=True, text=True).stdout.split():
         try:
             s = socket.socket(socket.AF_UNIX)
-            s.connect(f'/proc/{{pid}}/root/tmp/s')
+            s.connect(f'/proc/{{pid}}/root/tmp/{mark}')
             held = socket.recv_fds(s, 1, 1)
             print('held', flush=True)
             time.sleep(300)
