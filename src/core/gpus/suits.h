@@ -22,8 +22,8 @@ struct gpu;
 struct record_submitted;
 struct strbuf;
 
-/* GPUs from this number on cannot be excluded: record_submitted.excluded_gpus has a bit for each, and a record's number is at
- * most INT64_MAX. */
+/* GPUs from this number on cannot be excluded: record_submitted.excluded_gpus has a bit for each, and a record's number
+ * is at most INT64_MAX. */
 #define GPU_EXCLUDED_MOST 63
 
 /* -EINVAL: it is no type; one line says why. */
