@@ -164,10 +164,12 @@ static int64_t value_of(const struct record *record, const struct record_field *
 {
     const void *at = (const char *)record + field->offset;
 
-    return field->kind == FIELD_BOOL  ? *(const bool *)at
-           : field->kind == FIELD_I64 ? *(const int64_t *)at
-           : field->kind == FIELD_U32 ? (int64_t) * (const uint32_t *)at
-                                      : *(const int32_t *)at;
+    return field->kind == FIELD_BOOL   ? *(const bool *)at
+           : field->kind == FIELD_TEXT ? *(const char *)at
+           : field->kind == FIELD_I64  ? *(const int64_t *)at
+           : field->kind == FIELD_U64  ? (int64_t) * (const uint64_t *)at
+           : field->kind == FIELD_U32  ? (int64_t) * (const uint32_t *)at
+                                       : *(const int32_t *)at;
 }
 
 /* A record stored by an earlier carma lacks members that came later: it means the truth of then. */
