@@ -51,8 +51,21 @@ static void insert_record(sqlite3 *db, int64_t seq, const char *text)
     insert(db, sql, seq, record.at_ns, (int64_t)record.job, text);
 }
 
+/* The values of all columns behind the job's and the user's. */
+#define INTEGER                                              ", ?2"
+#define UNSIGNED                                             ", ?2"
+#define TEXT                                                 ", ?4"
+#define OPTIONAL                                             ", ?4"
+#define COLUMN(type, member, kind, column, sums, form, name) kind
+static const char history_values[] =
+#include "store/history.def"
+    ;
+
 static void write_rows(const char *path, const char *text)
 {
+    CLEANUP(free_ptr)
+    char *history_sql = xasprintf("INSERT OR IGNORE INTO history VALUES (?1, abs(?2 %% 4) + 0 * ?3%s)",
+                                  history_values + sizeof INTEGER UNSIGNED - 1);
     CLEANUP(strbuf_release) struct strbuf snapshot = {0};
     CLEANUP(free_ptr) char *copy = xstrdup(text);
     int64_t seq = 0, snapshot_seq = 0;
@@ -78,11 +91,7 @@ static void write_rows(const char *path, const char *text)
         else if (sscanf(line, "e %lld %lld", &a, &b) == 2)
             insert(db, "INSERT OR IGNORE INTO energy VALUES (?4, ?1, ?2 + 0 * ?3)", a, b, 0, "GPU-1");
         else if (sscanf(line, "h %lld %lld %n", &a, &b, &used) == 2 && used)
-            insert(db,
-                   "INSERT OR IGNORE INTO history VALUES (?1, abs(?2 % 4), ?4, ?4, ?2, ?2, ?2, ?2 + 0 * ?3, ?2, ?2, "
-                   "?2, ?2,"
-                   " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4, ?2, ?4, ?4, ?2, ?2)",
-                   a, b, 0, line + used);
+            insert(db, history_sql, a, b, 0, line + used);
         else if (sscanf(line, "t %lld %lld", &a, &b) == 2)
             insert(db,
                    "INSERT OR REPLACE INTO total (uid, completed, lost, gpu_ns, energy_mj, wait_ns, wait_1s, user)"
