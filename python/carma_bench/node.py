@@ -25,9 +25,9 @@ _SOURCES = ("none", "gpm", "dcgm", "utilization")
 _KINDS = ("whole", "partitioned", "instance")
 _HAS_MEMORY, _HAS_UTILIZATION, _HAS_POWER, _HAS_ENERGY = 1, 4, 8, 16
 
-_MAGIC, _VERSION = 0x55504743, 4
+_MAGIC, _VERSION = 0x55504743, 5
 _HEADER, _NODE = struct.Struct("=4I"), struct.Struct("=q2I160s")
-_GPU = struct.Struct("=48s48s96s5I2i2Hi3I6q8H" + "IIqq" * len(METRICS))
+_GPU = struct.Struct("=48s48s96s5I2i2Hi5I6q8H" + "IIqq" * len(METRICS))
 _PROCESS = struct.Struct("=iIq")
 _MOST_LISTED = 128
 
@@ -51,10 +51,10 @@ def _text(field):
 def _gpu(payload, at):
     fields = _GPU.unpack_from(payload, at)
     uuid, parent, name, index, _, _, kind, valid, error, _, _, _, utilization, processes = fields[:14]
-    total, _, used, power, energy = fields[17:22]
+    total, _, used, power, energy = fields[19:24]
     metrics = {}
     for m, metric in enumerate(METRICS):
-        source, _, value, at_ns = fields[30 + 4 * m : 34 + 4 * m]
+        source, _, value, at_ns = fields[32 + 4 * m : 36 + 4 * m]
         if source:
             share = value if metric in TRAFFIC else value / 1000
             metrics[metric] = SimpleNamespace(value=share, source=_SOURCES[source], at_ns=at_ns)
