@@ -291,7 +291,8 @@ void node_look(const struct agent *agent, struct node_watch *watch)
         const char *state = json_string_value(json_object_get(lease, "state"));
         const char *node = json_string_value(json_object_get(lease, "node"));
 
-        if (!state || strcmp(state, "RUNNING") != 0 || !node || strcmp(node, agent->node) != 0)
+        if (!state || (strcmp(state, "RUNNING") != 0 && strcmp(state, "SUSPENDED") != 0) || !node ||
+            strcmp(node, agent->node) != 0)
             continue;
         orders_carry_out(agent); /* a job's end waits for them, and many leases take seconds on a busy machine */
         look_at_orphan(agent, watch, &now, lease);

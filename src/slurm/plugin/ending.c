@@ -42,7 +42,7 @@ void ending_hand_back(const struct step *step, int code, struct json answer)
 /* Ended by the batch step already, or by carmad. */
 static bool is_over(struct json lease)
 {
-    static const char *const live[] = {"QUEUED", "SUBMITTED", "PLACED", "STARTING", "RUNNING"};
+    static const char *const live[] = {"QUEUED", "SUBMITTED", "PLACED", "STARTING", "RUNNING", "SUSPENDED"};
     char state[24];
 
     for (size_t i = 0; json_read_string(json_member(lease, "state"), state, sizeof state) && i < 5; i++)
