@@ -131,3 +131,14 @@ expect_field 8 account alice:65534:0:2:False priority 2 time_limit_ns 1800000000
 refused alice '2:00:00 (time_limit_max)' edit 8 time=3:00:00
 as alice "$CARMA" edit 8 time= || fail "$(cat err)"
 expect_field 8 time_limit_ns 1800000000000
+
+# The hooks are told of the jobs' users in turn: whoever has many keeps nobody waiting.
+rm -f hooked
+for of in alice=0-9 bob=0 alice=0-9; do
+    run_as "${of%=*}" submit --parsable -G 0 -J "of-${of%=*}" --array "${of#*=}" -- true
+    allowed "${of%=*}" wait "$(cat out)"
+done
+start_notify
+wait_for '[ "$(grep -sc "\"of-alice" hooked || true)" = 40 ]' || fail "hooks: $(cat hooked notify.log)"
+grep '^{' hooked | head -n 4 | grep -q '"of-bob"' || fail "bob's job comes after all of alice's: $(grep -o '"of-[a-z]*' hooked)"
+stop_notify
