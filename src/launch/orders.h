@@ -11,8 +11,8 @@
 #include "base/error.h"
 
 #define ORDERS_LIMIT (1 << 20) /* bytes: what is said beyond is refused, and not read */
-#define ORDERS_OF_OWNER                                                                                                \
-    (ORDERS_LIMIT / 2) /* of which the rest is for administrators and carmad: nobody deafens his job */
+/* What the job's owner may say of these: nobody makes his job deaf to administrators and carmad. */
+#define ORDERS_OF_OWNER (ORDERS_LIMIT / 2)
 
 /* Adds the line, and wakes the shepherd. -ESRCH: it no longer runs; -EFBIG: too many. */
 int orders_add(const char *run_directory, pid_t shepherd, uint64_t start_ticks, const char *order, struct error *err);
