@@ -84,7 +84,7 @@ static int check_attach(const char *text, struct error *err)
 
     if (strcmp(text, "pipe") == 0)
         return 0;
-    if (sscanf(text, "pty:%4ux%4u%n", &rows, &columns, &length) == 2 && !text[length])
+    if (!strpbrk(text, "+- ") && sscanf(text, "pty:%4ux%4u%n", &rows, &columns, &length) == 2 && !text[length])
         return 0;
     return nearest_refuse(err, "attach", text, "pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
 }

@@ -136,12 +136,21 @@ static void on_look(uv_timer_t *timer)
     struct low_child *child = timer->data;
     char most[UNITS_TEXT];
 
-    if (!child->running || *child->why.text)
+    if (++child->seconds > child->limits.time_s && !child->running) { /* nobody waits for what it has started */
+        if (!*child->why.text)
+            error_set(&child->why, ETIMEDOUT,
+                      "the %s has ended, and what it started keeps its output open: close it there",
+                      child->limits.what);
+        child->output_open = child->complaints_open = false;
+        end_if_done(child);
         return;
-    if (++child->seconds > child->limits.time_s)
+    }
+    if (*child->why.text)
+        return;
+    if (child->seconds > child->limits.time_s)
         error_set(&child->why, ETIMEDOUT, "the %s took longer than %u s: %s", child->limits.what, child->limits.time_s,
                   child->limits.too_long);
-    else if (resident_bytes(child->process.pid) > child->limits.memory_bytes)
+    else if (child->running && resident_bytes(child->process.pid) > child->limits.memory_bytes)
         error_set(&child->why, ENOMEM, "the %s needs more than %s of memory: %s", child->limits.what,
                   format_bytes(child->limits.memory_bytes, most), child->limits.too_large);
     if (*child->why.text)

@@ -23,13 +23,15 @@
 static const char **words_of(const json_t *json, const char *program, const char *socket, const char **why)
 {
     const char *directory = json_string_value(json_object_get(json, "directory"));
-    const json_t *arguments = json_object_get(json, "arguments"), *one;
+    const json_t *arguments = json_object_get(json, "arguments"), *script = json_object_get(json, "script"), *one;
     size_t count = 0, i;
     const char **words;
 
     *why = NULL;
     if (!directory || *directory != '/')
         *why = "'directory' is to be the absolute path in which the job runs";
+    else if (script && !json_is_string(script))
+        *why = "'script' is to be a text";
     else if (!json_is_array(arguments) || json_array_size(arguments) > MOST_ARGUMENTS)
         *why = "'arguments' is to be a list of at most 4096 texts, as carma submit takes them";
     else

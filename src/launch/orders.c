@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -36,4 +37,12 @@ int orders_add(const char *run_directory, pid_t shepherd, uint64_t start_ticks, 
         return error_set(err, -code, "cannot write '%s': %s", path, strerror(-code));
     code = tree_signal_one(shepherd, start_ticks, SIGUSR1);
     return code < 0 ? error_set(err, -code, "cannot wake shepherd %d: %s", (int)shepherd, strerror(-code)) : 0;
+}
+
+bool orders_owner_is_heard_out(const char *run_directory)
+{
+    CLEANUP(free_ptr) char *path = orders_file(run_directory);
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_size >= ORDERS_OF_OWNER;
 }

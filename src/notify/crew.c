@@ -18,9 +18,9 @@
 #include "notify/target.h"
 
 #define TELL_NS     (240 * NS_PER_SEC) /* wall; all tries of all targets of a user */
-#define USER_MOST   2                  /* at a time; hooks one, in the order of events */
+#define USER_MOST   2 /* at a time; hooks one, of the jobs' users in turn, of each in the order of events */
 #define QUEUE_USER  200
-#define QUEUE_HOOKS 20000
+#define QUEUE_HOOKS 10000 /* of a user's jobs */
 #define QUEUE_MOST  25000
 #define SAY_NS      (60 * NS_PER_SEC) /* between two lines on a full queue */
 #define LOG_FD      3
@@ -28,7 +28,8 @@
 #define FOR_HOOKS   ((uid_t)-1)
 
 struct telling {
-    uid_t uid; /* FOR_HOOKS */
+    uid_t uid;   /* FOR_HOOKS */
+    uid_t owner; /* of the job */
     int64_t job;
     char *text; /* owned: the message, which takes a fifth of its tree */
     struct telling *next;
@@ -70,11 +71,12 @@ static int64_t job_of(const json_t *message)
 
 static void add(struct crew *crew, uid_t uid, const json_t *message)
 {
+    uid_t owner = (uid_t)json_integer_value(json_object_get(json_object_get(message, "job"), "uid"));
     size_t of_user = 0, count = 0;
     struct telling *telling;
 
     for (telling = crew->first; telling; telling = telling->next, count++)
-        of_user += telling->uid == uid;
+        of_user += telling->uid == uid && telling->owner == owner;
     if (count >= QUEUE_MOST || of_user >= (uid == FOR_HOOKS ? QUEUE_HOOKS : QUEUE_USER)) {
         if (!crew->said_ns || nodetime_monotonic_wall_ns() - crew->said_ns > SAY_NS) {
             crew->say("job %" PRId64 ", and maybe others: not told: too many messages wait before it", job_of(message));
@@ -84,6 +86,7 @@ static void add(struct crew *crew, uid_t uid, const json_t *message)
     }
     telling = xcalloc(1, sizeof *telling);
     telling->uid = uid;
+    telling->owner = owner;
     telling->job = job_of(message);
     telling->text = json_dumps(message, JSON_COMPACT);
     *crew->last = telling;
@@ -152,17 +155,40 @@ static bool start(struct crew *crew, const struct telling *telling)
     return false;
 }
 
+/* The hooks' others of that user behind those of all others: the next is of somebody else's job. */
+static void give_way(struct crew *crew, uid_t owner)
+{
+    struct telling *others = NULL, **last = &others, **at = &crew->first;
+
+    for (struct telling *telling; (telling = *at);) {
+        if (telling->uid != FOR_HOOKS || telling->owner != owner) {
+            at = &telling->next;
+            continue;
+        }
+        *at = telling->next;
+        *last = telling;
+        last = &telling->next;
+    }
+    *last = NULL;
+    *at = others;
+}
+
 static void start_all(struct crew *crew)
 {
+    uid_t hooked = FOR_HOOKS; /* whose job it was */
+
     for (struct telling **at = &crew->first, *telling; (telling = *at);) {
         if (!start(crew, telling)) {
             at = &telling->next;
             continue;
         }
+        hooked = telling->uid == FOR_HOOKS ? telling->owner : hooked;
         *at = telling->next;
         free(telling->text);
         free(telling);
     }
+    if (hooked != FOR_HOOKS)
+        give_way(crew, hooked);
     crew->last = &crew->first;
     while (*crew->last)
         crew->last = &(*crew->last)->next;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ static int text_fd(const char *text)
 static void become(const struct run *run, int input, int more, int output)
 {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* with whoever is given up, its program is */
     signal(SIGPIPE, SIG_DFL);
     dup2(input, 0);
     dup2(output, 1);
@@ -66,15 +68,16 @@ static void take(struct tail *tail, const char *bytes, size_t count)
     tail->total += count;
 }
 
-/* Until it has ended. 0, or what it is killed for. */
-static int watch(pid_t pid, int output, int64_t until_ns, struct tail *tail, int *status)
+/* Until it has ended, and is still to be reaped. 0, or what it is killed for. */
+static int watch(pid_t pid, int output, int64_t until_ns, struct tail *tail)
 {
     char bytes[4096];
     int rc = 0;
 
     for (;;) {
         struct pollfd ready = {.fd = output, .events = POLLIN};
-        bool over = waitpid(pid, status, WNOHANG) == pid;
+        siginfo_t ended = {0};
+        bool over = waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == pid;
         ssize_t count = 0;
         while (poll(&ready, 1, 0) > 0 && (count = read(output, bytes, sizeof bytes)) > 0 && tail->total <= OUTPUT_BYTES)
             take(tail, bytes, (size_t)count);
@@ -105,9 +108,11 @@ int run_program(const struct run *run, struct error *err)
     if (pid == 0)
         become(run, input, more, ends[1]);
     close(ends[1]);
-    rc = pid < 0 ? -errno : watch(pid, ends[0], nodetime_monotonic_wall_ns() + run->most_ns, &tail, &status);
-    if (pid > 0)
-        kill(-pid, SIGKILL); /* what it has left behind */
+    rc = pid < 0 ? -errno : watch(pid, ends[0], nodetime_monotonic_wall_ns() + run->most_ns, &tail);
+    if (pid > 0) {
+        kill(-pid, SIGKILL); /* what it has left behind; its number is nobody else's before it is reaped */
+        waitpid(pid, &status, 0);
+    }
     close(ends[0]);
     tail.line[tail.length] = '\0';
     printable_replace(tail.line);

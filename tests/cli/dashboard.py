@@ -405,6 +405,9 @@ def check_local(browser, daemon, directory):
                    b"/local/jobs/1/log?bytes=1&bytes=2", b"/local/../v1/status", b"/local/jobs/9999999999999999999/log"]:
         assert status(browser.raw(browser.head(b"GET " + target + b" HTTP/1.1\r\n"))) == 404, target
     assert status(browser.raw(browser.head(b"POST /local/whoami HTTP/1.1\r\n", b"Sec-Fetch-Site: same-origin\r\n"))) == 405
+    for body in [b"[]", b'{"directory": ".", "arguments": []}', b'{"directory": "/", "arguments": [1]}', b'{"directory": "/", "arguments": ["x"], "script": 7}']:
+        more = b"Sec-Fetch-Site: same-origin\r\nConnection: close\r\nContent-Length: %d\r\n" % len(body)
+        assert status(browser.raw(browser.head(b"POST /local/submit HTTP/1.1\r\n", more) + body)) == 400, body
     daemon.was_left_alone()
     os.mkfifo(directory / "fifo")
     (directory / "out-7").write_bytes(b"0123456789" * 7000)

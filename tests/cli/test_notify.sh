@@ -22,10 +22,12 @@ printf '#!/bin/sh\nprintf "two\\nbad \\033[31mlines\\n"; exit 4\n' >hooks/bad
 printf '#!/bin/sh\ntouch %s/ran\n' "$T" | tee hooks/open hooks/left.sh >open/one
 cat >filter <<'PYTHON'
 #!/usr/bin/python3
-import json, os, sys
+import json, os, subprocess, sys
 said = json.load(sys.stdin)
 if said["jobs"][0]["name"] == "bad":
     sys.exit("it \x1b[31mfails")
+if said["jobs"][0]["name"] == "left":
+    subprocess.Popen(["sh", "-c", 'until [ -e "$0" ]; do sleep 0.1; done', sys.argv[0] + ".over"], start_new_session=True)
 if said["jobs"][0]["name"] == "refused":
     print(json.dumps({"refuse": "not\non \x1b[31mMondays"}))
 elif said["jobs"][0]["name"] in ("command", "many", "junk"):
@@ -120,10 +122,23 @@ bad the administrator's filter failed, so nothing was submitted: it ?[31mfails
 command it cannot change 'command'
 many its "jobs" are not a list of 1
 junk not JSON
+left keeps its output open
 END
+touch filter.over
 refused alice '3:00:00 is more than one job may take here, 2:00:00 (time_limit_max)' submit -t 3:00:00 -- true
 carma_as alice --hold -J changed -- true
 expect_field 8 account alice:65534:0:2:False priority 2 time_limit_ns 1800000000000
 refused alice '2:00:00 (time_limit_max)' edit 8 time=3:00:00
 as alice "$CARMA" edit 8 time= || fail "$(cat err)"
 expect_field 8 time_limit_ns 1800000000000
+
+# The hooks are told of the jobs' users in turn: whoever has many keeps nobody waiting.
+rm -f hooked
+for of in alice=0-9 bob=0 alice=0-9; do
+    run_as "${of%=*}" submit --parsable -G 0 -J "of-${of%=*}" --array "${of#*=}" -- true
+    allowed "${of%=*}" wait "$(cat out)"
+done
+start_notify
+wait_for '[ "$(grep -sc "\"of-alice" hooked || true)" = 40 ]' || fail "hooks: $(cat hooked notify.log)"
+grep '^{' hooked | head -n 4 | grep -q '"of-bob"' || fail "bob's job comes after all of alice's: $(grep -o '"of-[a-z]*' hooked)"
+stop_notify

@@ -6,7 +6,7 @@ start_all a100x4-40g 100 --set admin_group=carma-admins
 
 # alice's jobs: one runs, one waits, one has failed with a line of its output, one could not write where it was told to.
 export PASSPHRASE=hunter2-environment
-run_as alice submit --parsable -J runs -- sh -c 'echo hunter2-argument >/dev/null; exec sleep 1000'
+run_as alice submit --parsable -J runs -- sh -c 'echo $$ hunter2-argument >pid; exec sleep 1000'
 expect_output 1
 run_as alice submit --parsable -J waits --hold -o private/log -- true
 run_as alice submit --parsable -J fails -- sh -c 'echo "MemoryError: hunter2-output"; exit 1'
@@ -68,6 +68,13 @@ run_as bob explain 1
 grep -q 'stands still, suspended by an administrator' "$T/out" || fail "$said: $(cat "$T/out")"
 allowed carol resume 1
 expect_field 1 state RUNNING
+# What she tells her job leaves room for what others tell it.
+head -c 524288 /dev/zero | tr "\0" "\n" >>"$(echo "$STATE"/runs/1-*)/orders"
+refused alice 'was told too many things' signal 1 64
+allowed carol suspend 1
+read -r program _ <alice/pid
+wait_for 'grep -q "^State:.T" /proc/"$1"/status' "$program" || fail "an administrator's word does not reach alice's job"
+allowed carol resume 1
 allowed carol release 2
 until_field 2 state FAILED # its output's directory is not there
 allowed carol cancel 1

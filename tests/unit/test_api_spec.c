@@ -124,6 +124,7 @@ TEST(test_refused)
     with("'share':'any'", "share 'any' is not known: time-slice or mps; or leave it out");
     with("'share':'mps','exclusive':true", "an exclusive job shares no GPU: leave exclusive or share mps out");
     with("'attach':'pty:80'", "attach 'pty:80' is not known: pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
+    with("'attach':'pty:-123x1'", "attach 'pty:-123x1' is not known: pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
     with("'max_slowdown_permille':999", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     with("'time_limit_ns':0", "time_limit_ns 0 is out of range: 1 to 315360000000000000");
     with("'signal':65", "signal 65 is out of range: 0 to 64");

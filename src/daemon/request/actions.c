@@ -9,6 +9,7 @@
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
+#include "daemon/run/run_verbs.h"
 #include "daemon/submit/allowance.h"
 #include "daemon/submit/submission.h"
 
@@ -140,6 +141,9 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
         return actions_ended(view, what, err), 409;
     if (type == RECORD_CANCELLED && view->state == JOB_STOPPING) /* a record more would be for nothing */
         return 200;
+    if (type == RECORD_COMMANDED && uid == view->wants->uid &&
+        run_verbs_check(daemon->runs, view->id, &what->commanded, err) != 0)
+        return 409;
     if (type != RECORD_CANCELLED && allowance_take(daemon, uid, 1, err) != 0)
         return 503;
     rc = engine_input(daemon->engine, &input, err);

@@ -6,6 +6,7 @@
  * and launch/shepherd/orders.c what that does. Nothing is added here for a verb of that kind. */
 #include "daemon/run/run_verbs.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "base/memory.h"
@@ -44,6 +45,17 @@ static void command(struct runs *runs, const struct record *record)
     if (record->commanded.argument)
         with = xasprintf("%s %" PRIu32, word, record->commanded.argument);
     order(runs, record->job, with ? with : word);
+}
+
+int run_verbs_check(const struct runs *runs, uint64_t job, const struct record_commanded *commanded, struct error *err)
+{
+    const struct run *run = command_order(commanded->command) ? runs_run_of(runs, job) : NULL;
+
+    return run && orders_owner_is_heard_out(run->directory)
+               ? error_set(err, EFBIG,
+                           "job %" PRIu64 " was told too many things since it began: 'carma requeue' begins it anew",
+                           job)
+               : 0;
 }
 
 void runs_tell_again(struct runs *runs, const struct job_view *view)
