@@ -107,6 +107,8 @@ static int complete_notify(struct job_spec *spec, struct error *err)
     bool there;
     int rc = spec->notify || !home ? 0 : notify_file_read(home, &file, &there, err);
 
+    if (rc == -EACCES || rc == -ENOTDIR)
+        rc = 0; /* HOME is another user's, as after su or sudo -u */
     if (rc == 0 && file.events)
         spec->notify = xstrdup(file.events);
     return rc;
