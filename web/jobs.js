@@ -103,7 +103,8 @@ function progress_of(job) {
 }
 
 function time_of(job) {
-    const ran = job.started_ns ? span(now_ns() - job.started_ns) : "starting";
+    const state = job.state === "RUNNING" || job.state === "PLACED" ? "" : `${state_word(job.state)}, `;
+    const ran = state + (job.started_ns ? span(now_ns() - job.started_ns) : "starting");
     return job.time_limit_ns ? `${ran} of ${span(job.time_limit_ns)}` : ran;
 }
 

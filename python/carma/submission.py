@@ -36,6 +36,7 @@ _READ: Dict[str, Callable[[str, Any], Any]] = {
     "size": units.size_bytes,
     "factor": units.factor_permille,
     "time": units.time_ns,
+    "word": lambda name, value: ",".join(value) if isinstance(value, (list, tuple)) else value,  # tag=["a", "b"]
 }
 
 

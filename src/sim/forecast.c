@@ -215,6 +215,7 @@ static void let_arrive(struct world *world)
         struct record record = {.type = RECORD_SUBMITTED, .at_ns = world->now_ns};
         record.job = FIRST_ARRIVAL + world->arrived++ * question->arrival_count + arrival->like;
         record.submitted = question->arrivals[arrival->like].wants;
+        record.submitted.array = record.submitted.array_most = 0; /* the numbers of an array's jobs lie side by side */
         core_apply(world->core, &record, NULL);
         arrival->at_ns += FORECAST_SPAN_NS;
         world->next = (world->next + 1) % question->arrival_count;

@@ -45,11 +45,12 @@ class Jobs(unittest.TestCase):
 
     def test_options_arrive(self):
         job = carma.submit(["true"], hold=True, gpus=2, gpu_memory="1.5G", max_slowdown=1.5, exclusive=True, time="1:30:00",
-                           signal="USR1@120", requeue=True, job_name="named", chdir="/")
+                           tag=["a", "b"], signal="USR1@120", requeue=True, job_name="named", chdir="/")
         info = job.info
         self.assertEqual((info["state"], info["gpus"], info["reserved_bytes"], info["reservation_source"]),
                          ("HELD", 2, 3 << 29, "declared"))
-        self.assertEqual((info["exclusive"], info["requeue"], info["name"], info["directory"]), (True, True, "named", "/"))
+        self.assertEqual((info["exclusive"], info["requeue"], info["name"], info["tags"], info["directory"]),
+                         (True, True, "named", "a,b", "/"))
         self.assertEqual((info["time_limit_ns"], info["signal"], info["signal_before_ns"]), (5400 * 10**9, 10, 120 * 10**9))
         self.assertEqual(info["output"], f"/carma-{job.id}.out")
         job.cancel()

@@ -60,6 +60,7 @@ run release @
 run wait "$two"
 [ "$(cat "$two".?.txt | sort | tr '\n' ' ')" = 'task 1 task 2 task 3 ' ] || fail "the script's outputs: $(ls)"
 three=$(array -H -a 5-8 -- true)
+expect_error 1 "is HELD: only one that runs can be suspended (and 2 others)" suspend "${three}_[5-7]"
 run cancel "${three}_[5-7]"
 [ "$(unfinished)" = "${three}_8:H " ] || fail "carma queue: $(unfinished)"
 run cancel "$three"

@@ -93,6 +93,7 @@ id=$(id_of killed)
 kill -KILL "$attached"
 is_over 137
 again_after_kill
+! "$CARMA" requeue "$id" 2>requeue.err && grep -q 'is not started again' requeue.err || fail "requeue: $(cat requeue.err)"
 expect_field "$id" state RUNNING
 mkfifo again.in
 "$CARMA" attach "$id" <again.in >again.out 2>again.err &

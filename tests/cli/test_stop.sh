@@ -170,7 +170,7 @@ expect_error 1 "is HELD: only one that runs can save its state" checkpoint "$(ca
 run submit --parsable -- sleep 600
 until_field "$(cat "$T/out")" state RUNNING
 expect_error 1 "has not said what signal that is: --signal" checkpoint @
-run cancel "$saves"
+run cancel "$saves" @
 until_field "$saves" state CANCELLED
 
 # It stands still, and its time with it, also without a daemon; it goes on, gets signals, and waits again in its place.
@@ -190,6 +190,9 @@ still
 expect_error 1 "is SUSPENDED: only one that runs can get a signal" signal "$stands" USR1
 shows "^ *$stands .* S " queue
 shows 'stands still, suspended by' explain "$stands"
+blocked=$(submitted -G 4 --exclusive --gpu-memory 1G -- true)
+shows "start: not known: job $stands stands still" explain "$blocked"
+run cancel "$blocked"
 again_after_kill "$@"
 expect_field "$stands" state SUSPENDED
 still

@@ -64,7 +64,8 @@ CORE_TEST(test_expected_start_and_spread)
     record_list_release(&state);
 }
 
-/* Of another user, who goes first: one comes every minute and a half, as it did for a day. */
+/* Of another user, who goes first: one comes every minute and a half, as it did for a day. They were an array's, which
+ * those to come are not. */
 CORE_TEST(test_jobs_that_will_come_are_foreseen)
 {
     struct record record = wants(1, GIB);
@@ -78,6 +79,8 @@ CORE_TEST(test_jobs_that_will_come_are_foreseen)
     change(f, order, ORDER_FAIR);
     change(f, backfill, 1);
     record.submitted.exclusive = true;
+    record.submitted.array = 1;
+    record.submitted.array_most = 2;
     submit_record(f, record);
     submit_record(f, record);
     decide(f);

@@ -1,7 +1,8 @@
 /* carma cancel, hold, suspend, ...: the rows of api/job_verbs.def; carma edit (cmd_edit.c) goes this way, too.
  *
  * How this file works: change_jobs() asks the daemon once for all jobs. On a terminal it first has the daemon say which
- * jobs these would be (ask), where they were not named one by one, and then changes exactly those. */
+ * jobs these would be (ask), where they were not named one by one, and then changes exactly those. The daemon has words
+ * about each job that is refused: of those that differ in the job's number alone, one is told, with a count (tell). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,36 +68,61 @@ static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, 
     return cli_call(cli, "POST", path.text, body, reply, err);
 }
 
-static int take(const json_t *reply, json_t *changed)
+/* Counts it: {words without the job's number: [the first such words, how many]}. */
+static void count(json_t *refused, const json_t *job)
+{
+    const char *text = answer_text(job, "error") ? answer_text(job, "error") : "refused";
+    CLEANUP(strbuf_release) struct strbuf number = {0};
+    const char *alike = text;
+    json_t *known;
+
+    strbuf_printf(&number, "job %" PRId64 " ", answer_integer(job, "id", 0));
+    if (strncmp(text, number.text, strlen(number.text)) == 0)
+        alike += strlen(number.text);
+    known = json_object_get(refused, alike);
+    if (known)
+        json_integer_set(json_array_get(known, 1), json_integer_value(json_array_get(known, 1)) + 1);
+    else
+        json_object_set_new(refused, alike, json_pack("[s, i]", text, 1));
+}
+
+static int tell(json_t *refused)
 {
     int status = CLI_OK;
-    json_t *refused;
-    size_t i;
+    const char *alike;
+    json_t *known;
 
-    json_array_extend(changed, json_object_get(reply, "jobs"));
-    json_array_foreach (json_object_get(reply, "refused"), i, refused)
-        status = cli_fail("%s", answer_text(refused, "error") ? answer_text(refused, "error") : "refused");
+    json_object_foreach (refused, alike, known) {
+        const char *text = json_string_value(json_array_get(known, 0));
+        json_int_t others = json_integer_value(json_array_get(known, 1)) - 1;
+        status = others == 0 ? cli_fail("%s", text)
+                             : cli_fail("%s (and %lld other%s)", text, (long long)others, others == 1 ? "" : "s");
+    }
     return status;
 }
 
-/* Of all jobs, or, with `dry`, of those that it would be; the daemon's words about each that is refused. */
+/* Of all jobs, or, with `dry`, of those that it would be; the daemon's words about those that are refused. */
 static int post_all(struct cli *cli, const char *verb, const struct cli_jobs *jobs, const json_t *body, bool dry,
                     json_t *changed)
 {
+    CLEANUP(json_release) json_t *refused = json_object();
     struct error err;
-    size_t from = 0;
-    int status = CLI_OK;
+    size_t from = 0, i;
+    json_t *job;
 
     do {
         CLEANUP(free_ptr)
         char *ids = jobs->list.count ? cli_ids_text(cli, &jobs->list, &from, CLI_IDS_AT_ONCE, &err) : NULL;
         CLEANUP(json_release) json_t *reply = NULL;
-        if ((jobs->list.count && !ids) || post(cli, verb, jobs, ids, body, dry, &reply, &err))
+        if ((jobs->list.count && !ids) || post(cli, verb, jobs, ids, body, dry, &reply, &err)) {
+            tell(refused);
             return cli_fail("%s", err.text);
-        if (take(reply, changed))
-            status = CLI_FAILURE;
+        }
+        json_array_extend(changed, json_object_get(reply, "jobs"));
+        json_array_foreach (json_object_get(reply, "refused"), i, job)
+            count(refused, job);
     } while (from < jobs->list.count);
-    return status;
+    return tell(refused);
 }
 
 static bool has_range(const struct id_list *list)

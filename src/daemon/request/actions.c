@@ -114,12 +114,15 @@ static const char *word_of(const struct record *what)
     return what->type == RECORD_COMMANDED ? of_commands[what->commanded.command] : record_type_name(what->type);
 }
 
+static bool asks_again(const struct record *what)
+{
+    return what->type == RECORD_COMMANDED && what->commanded.command == COMMAND_REQUEUE;
+}
+
 void actions_ended(const struct job_view *view, const struct record *what, struct error *err)
 {
-    bool again = what->type == RECORD_COMMANDED && what->commanded.command == COMMAND_REQUEUE;
-
     error_set(err, EPERM, "job %" PRIu64 " has already ended (%s)%s", view->id, job_state_name(view->state),
-              again ? ": submit it again ('carma show' has its command)" : "");
+              asks_again(what) ? ": submit it again ('carma show' has its command)" : "");
 }
 
 int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
@@ -139,6 +142,13 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
                409;
     if (job_state_ended(view->state))
         return actions_ended(view, what, err), 409;
+    if (asks_again(what) && view->wants->attached) /* as it is never retried (core/crash.h) */
+        return error_set(err, EPERM,
+                         "job %" PRIu64
+                         " is one of carma run: what was typed into it is gone, so it is not started again "
+                         "('carma cancel' ends it)",
+                         view->id),
+               409;
     if (type == RECORD_CANCELLED && view->state == JOB_STOPPING) /* a record more would be for nothing */
         return 200;
     if (type == RECORD_COMMANDED && uid == view->wants->uid &&

@@ -287,10 +287,13 @@ static char *start_in_words(const struct question *question)
                                      [FORECAST_BY_NODE] = "by all earlier jobs here",
                                      [FORECAST_BY_LIMIT] = "if all jobs before it run until their time limits"};
     const struct forecast *forecast = &question->forecast;
+    const struct job_view *unknown = views_find(&question->explanations->daemon->views, forecast->unknown);
     char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
 
     if (question->rc)
         return xasprintf("not known: %s", question->err.text);
+    if (forecast->basis == FORECAST_BY_NOTHING && unknown && unknown->state == JOB_SUSPENDED)
+        return xasprintf("not known: job %" PRIu64 " stands still until somebody resumes it", forecast->unknown);
     if (forecast->basis == FORECAST_BY_NOTHING && forecast->unknown)
         return xasprintf("not known: no job has ended here that tells how long job %" PRIu64
                          " runs, and it has no time limit",
