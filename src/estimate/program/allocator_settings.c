@@ -1,13 +1,37 @@
 #include "estimate/program/allocator_settings.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LEAST_SPLIT_MIB 20 /* PyTorch's large segments: it refuses less */
 #define MOST_SPLIT_MIB  (INT64_C(1) << 20)
+#define MOST_WHOLE      (INT64_C(1) << 40)
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_of_a_word(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Of a decimal number that begins the text, in thousandths; -1: none does. Larger ones than MOST_WHOLE are that. */
+static int64_t thousandths(const char *text)
+{
+    int64_t whole = 0, part = 0, unit = 1000;
+
+    if (!is_digit(*text) && *text != '.')
+        return -1;
+    for (; is_digit(*text); text++)
+        whole = whole < MOST_WHOLE ? whole * 10 + (*text - '0') : MOST_WHOLE;
+    if (*text == '.')
+        for (text++; is_digit(*text) && unit > 1; text++)
+            part += (*text - '0') * (unit /= 10);
+    return whole * 1000 + part + (unit == 1 && *text >= '5' && is_digit(*text));
+}
 
 /* Behind the last "NAME:", or NULL: what stands later in a script counts. */
 static const char *value_of(const char *text, const char *name)
@@ -17,7 +41,7 @@ static const char *value_of(const char *text, const char *name)
     for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
         const char *value = at + strlen(name);
         value += strspn(value, " ");
-        if (*value == ':' && (at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')))
+        if (*value == ':' && (at == text || !(is_of_a_word(at[-1]) || at[-1] == '_')))
             found = value + 1 + strspn(value + 1, " ");
     }
     return found;
@@ -27,32 +51,32 @@ static bool is_word(const char *value, const char *word)
 {
     size_t length = strlen(word);
 
-    return strncmp(value, word, length) == 0 && !isalnum((unsigned char)value[length]);
+    return strncmp(value, word, length) == 0 && !is_of_a_word(value[length]);
 }
 
 /* "0.8" is 800. */
 static void read_share(const char *text, const char *name, int32_t *permille)
 {
     const char *value = value_of(text, name);
-    double share = value && (isdigit((unsigned char)*value) || *value == '.') ? strtod(value, NULL) : 0;
+    int64_t share = value ? thousandths(value) : -1;
 
-    if (share > 0 && share <= 1)
-        *permille = (int32_t)(share * 1000 + 0.5);
+    if (share > 0 && share <= 1000)
+        *permille = (int32_t)share;
 }
 
 void allocator_settings_read(struct allocator_settings *settings, const char *text)
 {
     const char *value = value_of(text, "expandable_segments");
-    long long mib;
+    int64_t mib;
 
     if (value)
         settings->expandable = is_word(value, "True");
     if ((value = value_of(text, "backend")) && is_word(value, "cudaMallocAsync")) /* a script has other backends, too */
         settings->driver = true;
-    if ((value = value_of(text, "max_split_size_mb")) && isdigit((unsigned char)*value)) {
-        mib = strtoll(value, NULL, 10);
+    if ((value = value_of(text, "max_split_size_mb"))) {
+        mib = thousandths(value) / 1000;
         if (mib > LEAST_SPLIT_MIB && mib <= MOST_SPLIT_MIB)
-            settings->unsplit_bytes = (int64_t)mib << 20;
+            settings->unsplit_bytes = mib << 20;
     }
     read_share(text, "per_process_memory_fraction", &settings->most_permille);
     read_share(text, "garbage_collection_threshold", &settings->collects_permille);
