@@ -104,11 +104,13 @@ static int complete_notify(struct job_spec *spec, struct error *err)
 {
     CLEANUP(notify_file_release) struct notify_file file = {0};
     const char *home = getenv("HOME");
+    struct stat st;
     bool there;
-    int rc = spec->notify || !home ? 0 : notify_file_read(home, &file, &there, err);
+    int rc;
 
-    if (rc == -EACCES || rc == -ENOTDIR)
-        rc = 0; /* HOME is another user's, as after su or sudo -u */
+    if (spec->notify || !home || stat(home, &st) < 0 || st.st_uid != geteuid())
+        return 0; /* HOME may be another user's, as after su or sudo -u */
+    rc = notify_file_read(home, &file, &there, err);
     if (rc == 0 && file.events)
         spec->notify = xstrdup(file.events);
     return rc;
