@@ -50,8 +50,13 @@ def part(name, subfolder):
 def changes(stack, put, recorder):
     """{module: change}"""
 
-    def doubt(name):
+    def published(name, kwargs, missing):
+        """What is known of a part that could not be had; where nothing is, that error goes on."""
+        known = part(name, kwargs.get("subfolder"))
+        if not isinstance(known, dict):
+            raise missing
         recorder.doubt(f"{name} is not here: its published sizes stand in", 0)
+        return known
 
     def configurations(module):
         original = module.ConfigMixin.load_config.__func__
@@ -60,11 +65,8 @@ def changes(stack, put, recorder):
             name = pretrained_model_name_or_path
             try:
                 return original(cls, name, *args, **kwargs)
-            except OSError:
-                known = part(name, kwargs.get("subfolder"))
-                if not isinstance(known, dict):
-                    raise
-            doubt(name)
+            except OSError as missing:
+                known = published(name, kwargs, missing)
             more = [made for name, made in (("return_unused_kwargs", {}), ("return_commit_hash", None)) if kwargs.get(name)]
             return (dict(known), *more) if more else dict(known)
 
@@ -76,11 +78,8 @@ def changes(stack, put, recorder):
         def from_pretrained(cls, name, *args, **kwargs):
             try:
                 return original(cls, name, *args, **kwargs)
-            except OSError:
-                known = part(name, kwargs.get("subfolder"))
-                if not isinstance(known, dict):
-                    raise
-            doubt(name)
+            except OSError as missing:
+                known = published(name, kwargs, missing)
             with torch.device("meta"):
                 model = cls.from_config(known)
             return model.to_empty(device="cpu").to(kwargs.get("torch_dtype") or torch.float32).eval()

@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 from submitit.core import core, job_environment, utils
 
 import carma
-from carma import daemon, units
+from carma import daemon, units, waiting
 from carma.fields import JobFields
 from carma.submission import specification
 
@@ -36,13 +36,10 @@ class CarmaInfoWatcher(core.InfoWatcher):
     """One request for all jobs that have not ended."""
 
     def update(self) -> None:
-        wanted = sorted(self._registered - self._finished)
+        wanted = self._registered - self._finished
         self._num_calls += 1
-        for first in range(0, len(wanted), 1000):
-            named = wanted[first : first + 1000]
-            answer = daemon.get_patiently(f"/v1/jobs?state=all&ids={','.join(named)}")
-            self._info_dict.update({name: {"State": "UNKNOWN"} for name in named if name not in self._info_dict})
-            self._info_dict.update(dict(map(_entry, answer["jobs"])))
+        self._info_dict.update({name: {"State": "UNKNOWN"} for name in wanted if name not in self._info_dict})
+        self._info_dict.update(dict(map(_entry, waiting.entries(wanted))))
         self._last_status_check = core._time.time()
         self._finished |= {name for name in wanted if self.is_done(name, mode="cache")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, Iterable, Iterator, List, Optional, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, Optional, TypeVar
 
 from carma import daemon
 from carma.handle import ENDED, Array, Job
@@ -14,15 +14,16 @@ MOST_IDS = 1000  # of one request
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 1.0
 
 
+def entries(names: Iterable[str]) -> Iterator[Dict[str, Any]]:
+    """Of these jobs, named as 7 or 120_7, as far as the daemon still knows them, as lists have them."""
+    wanted = sorted(set(names))
+    for first in range(0, len(wanted), MOST_IDS):
+        yield from daemon.get_patiently(f"/v1/jobs?state=all&ids={','.join(wanted[first : first + MOST_IDS])}")["jobs"]
+
+
 def states(ids: Iterable[int]) -> Dict[int, str]:
     """Of these jobs as far as the daemon still knows them."""
-    wanted = sorted(set(ids))
-    found: Dict[int, str] = {}
-    for first in range(0, len(wanted), MOST_IDS):
-        named = ",".join(map(str, wanted[first : first + MOST_IDS]))
-        answer = daemon.get_patiently(f"/v1/jobs?state=all&ids={named}")
-        found.update({int(entry["id"]): str(entry["state"]) for entry in answer["jobs"]})
-    return found
+    return {int(entry["id"]): str(entry["state"]) for entry in entries(map(str, ids))}
 
 
 def has_ended(job: Job, found: Dict[int, str]) -> bool:

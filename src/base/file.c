@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,4 +129,23 @@ const char *file_base_name(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash && slash[1] ? slash + 1 : path;
+}
+
+int file_in_memory(const char *name, const char *text)
+{
+    CLEANUP(close_fd) int fd = memfd_create(name, MFD_CLOEXEC);
+    size_t length = strlen(text), written = 0;
+    int made;
+
+    while (fd >= 0 && written < length) {
+        ssize_t count = write(fd, text + written, length - written);
+        if (count < 0 && errno != EINTR)
+            return -errno;
+        written += count > 0 ? (size_t)count : 0;
+    }
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return -errno;
+    made = fd;
+    fd = -1;
+    return made;
 }

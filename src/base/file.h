@@ -14,6 +14,10 @@ int file_read(const char *path, size_t limit, char **text, size_t *length, struc
 /* The same of an open descriptor, which stays open; `name` is for messages. */
 int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *length, struct error *err);
 
+/* A file in memory that holds the text, at its beginning: its reader never waits, and its writer has none to wait for.
+ * The descriptor is the caller's, closed on exec; negative errno. `name` is for those who look at descriptors. */
+int file_in_memory(const char *name, const char *text);
+
 /* Writes via a temporary file beside it, fsync and rename: a reader sees the old or the new content, never a part. */
 int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err);
 

@@ -3,12 +3,11 @@
  * defaults, the environment, warnings and estimates are the command's own. */
 #include "dashboard/submit.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/install.h"
 #include "base/json/json_read.h"
 #include "base/memory.h"
@@ -52,25 +51,6 @@ static const char **words_of(const json_t *json, const char *program, const char
     return words;
 }
 
-/* A file in memory with the text, at its beginning; -1: there is none. */
-static int file_of(const char *text)
-{
-    size_t length = text ? strlen(text) : 0, written = 0;
-    int fd = text ? memfd_create("script", MFD_CLOEXEC) : -1;
-
-    while (fd >= 0 && written < length) {
-        ssize_t count = write(fd, text + written, length - written);
-        if (count < 0 && errno != EINTR) {
-            close_fd(&fd);
-            return -1;
-        }
-        written += count > 0 ? (size_t)count : 0;
-    }
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-
 /* Its lines, fit to be shown; the caller's. The text is taken apart. */
 static char *shown(struct strbuf *text)
 {
@@ -109,7 +89,7 @@ void dashboard_submit(const struct dashboard_place *place, const char *body, siz
     const char *script = json_string_value(json_object_get(json, "script")), *why = err.text;
     const char **words =
         rc ? NULL : words_of(json, access(installed, X_OK) == 0 ? installed : built, place->name, &why);
-    CLEANUP(close_fd) int input = words ? file_of(script) : -1;
+    CLEANUP(close_fd) int input = words && script ? file_in_memory("script", script) : -1;
     struct cli_child child = {0};
 
     if (!words)

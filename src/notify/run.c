@@ -5,11 +5,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -18,16 +18,6 @@
 
 #define LOOK_MS      20
 #define OUTPUT_BYTES (1 << 20) /* whoever writes more is killed */
-
-/* A file in memory: its reader never waits, and its writer has none to wait for. */
-static int text_fd(const char *text)
-{
-    int fd = memfd_create("carma-notify", MFD_CLOEXEC);
-
-    if (fd >= 0 && (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || lseek(fd, 0, SEEK_SET) != 0))
-        close_fd(&fd), fd = -1;
-    return fd;
-}
 
 static void become(const struct run *run, int input, int more, int output)
 {
@@ -95,8 +85,8 @@ static int watch(pid_t pid, int output, int64_t until_ns, struct tail *tail)
 
 int run_program(const struct run *run, struct error *err)
 {
-    CLEANUP(close_fd) int input = text_fd(run->input);
-    CLEANUP(close_fd) int more = run->more ? text_fd(run->more) : -1;
+    CLEANUP(close_fd) int input = file_in_memory("carma-notify", run->input);
+    CLEANUP(close_fd) int more = run->more ? file_in_memory("carma-notify", run->more) : -1;
     struct tail tail = {.length = 0};
     int ends[2], status = 0, rc;
     char most[UNITS_TEXT];

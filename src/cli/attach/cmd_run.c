@@ -61,9 +61,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 #define OF_BOTH                                                                                                        \
     "While the job waits, a line on standard error says where it stands in the queue, and Ctrl-C cancels it. If this " \
-    "command ends before the job (the connection to this machine broke), the job goes on: `carma attach` comes back "  \
-    "to "                                                                                                              \
-    "it. Its output is also in its output file, as any job's."
+    "command ends before the job (the connection to this machine broke), the job goes on: `carma attach` comes "       \
+    "back to it. Its output is also in its output file, as any job's."
 
 const struct argp run_argp = {
     .options = options,
@@ -73,10 +72,8 @@ const struct argp run_argp = {
         "Run a command as a job, with the input and output of this one; on a terminal, with a terminal."
         "\v" OF_BOTH " Ctrl-C goes to the job; twice within 2 seconds it cancels the job, unless a program there reads "
         "keys by itself. Ctrl-] leaves a job on a terminal, which goes on. The exit status is the job's: 128+N if "
-        "signal "
-        "N ended it, 124 at its time limit, 126 and 127 if its program could not be run, 125 if the daemon could not "
-        "be "
-        "asked.",
+        "signal N ended it, 124 at its time limit, 126 and 127 if its program could not be run, 125 if the daemon "
+        "could not be asked.",
 };
 
 const struct argp shell_argp = {

@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/program.h"
 
 struct words {
     char **items; /* owned */
@@ -249,16 +250,9 @@ static void put_apptainer(struct wrapping *wrapping)
 
 static bool is_in_path(const char *program)
 {
-    const char *path = getenv("PATH");
-    CLEANUP(free_ptr) char *copy = xstrdup(path ? path : "/usr/bin:/bin");
-    char *rest = NULL;
+    CLEANUP(free_ptr) char *why = NULL;
 
-    for (char *place = strtok_r(copy, ":", &rest); place; place = strtok_r(NULL, ":", &rest)) {
-        CLEANUP(free_ptr) char *file = xasprintf("%s/%s", place, program);
-        if (access(file, X_OK) == 0)
-            return true;
-    }
-    return false;
+    return program_check("/", getenv("PATH"), program, &why) == 0;
 }
 
 /* An image in a file is Apptainer's. */
