@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -51,14 +52,28 @@ def slurm_release():
     return tuple(int(number) for number in said.split()[-1].split(".")[:2])
 
 
+PORTS_HELD = []  # for as long as this process lives
+
+
 def free_ports(count):
-    held = [socket.socket() for _ in range(count)]
-    for one in held:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
+    """Ports below those that the kernel gives out, each kept from other labs by an abstract socket of its number: the
+    daemons that listen there come seconds later, and a lab beside this one would find them free as well."""
+    found = []
+    for port in random.sample(range(20000, 32000), 4000):
+        name, listener = socket.socket(socket.AF_UNIX), socket.socket()
+        try:
+            name.bind(f"\0carma-lab-port-{port}")
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            name.close()
+            continue
+        finally:
+            listener.close()
+        PORTS_HELD.append(name)
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise RuntimeError("no ports are free")
 
 
 class Lab:
