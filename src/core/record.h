@@ -103,7 +103,7 @@ struct record_ordered {
     uint64_t before; /* ORDERED_BEFORE: this job */
 };
 
-/* What a job waits for. */
+/* What a job waits for. Stored as a number: a new kind goes behind DEPENDS_TIME. */
 enum depends_kind {
     DEPENDS_OK,     /* that another completes */
     DEPENDS_ANY,    /* that it ends */

@@ -1,6 +1,7 @@
 /* How this file works: a user has a figure of a moment and the part of GPUs that he holds since. The figure of a later
  * moment follows: the old one decays, and what he holds comes to its limit, held / rate of decay, in the same way. It
- * is moved on only as what he holds changes (go_to), so that it depends on records alone. */
+ * is moved on only as what he holds changes (go_to), so that it depends on records alone. apply.c calls use_begins,
+ * use_grows and use_ends as a job takes, grows and leaves GPUs; waiting/order.c compares. */
 #include "core/use.h"
 
 #include "base/units.h"

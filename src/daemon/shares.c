@@ -1,3 +1,7 @@
+/* How this file works: a user's share is what an administrator said last, or the settings'; his group comes from the
+ * settings alone. The core learns of both by inputs (record SHARE_GIVEN). shares_tell sends one before a job of his is
+ * an input, where what the core knows differs (submission_take.c, lease/leases.c). An administrator's word is
+ * shares_given's record, and shares_set says what the settings hold (request/share_table.c). */
 #include "daemon/shares.h"
 
 #include "base/nodetime.h"

@@ -1,6 +1,5 @@
-#include "core/state.h"
-
 /* Thesis 6.3.3: the least free memory that still suffices, to fill one GPU before the next. */
+#include "core/state.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

@@ -1,9 +1,8 @@
-#include "core/share/slowdown.h"
-#include "core/state.h"
-
 /* carma's own placement policy: a job goes where most is done in addition (slowdown.h), so to an idle GPU first.
  * Then it goes beside jobs of its user by MPS, before it takes turns with others. Of equals, the GPU with the most free
  * memory. Which GPUs qualify follows from reservations and the predicted slowdown (qualify.c). */
+#include "core/share/slowdown.h"
+#include "core/state.h"
 
 #define MEMORY_BITS 40 /* MiB of any GPU */
 

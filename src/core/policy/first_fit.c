@@ -1,6 +1,5 @@
-#include "core/state.h"
-
 /* Thesis 6.3.3 (its oracle is first fit with exact memory): the first GPU, in index order, that qualifies. */
+#include "core/state.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

@@ -1,6 +1,5 @@
-#include "core/state.h"
-
 /* Thesis 6.2.2, Least Utilized GPU: the lowest SM activity interferes least. */
+#include "core/state.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

@@ -1,6 +1,5 @@
-#include "core/state.h"
-
 /* Thesis 6.2.2, Most Available GPU Memory: the most free memory makes an out-of-memory crash least likely. */
+#include "core/state.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

@@ -1,6 +1,5 @@
-#include "core/state.h"
-
 /* Thesis 6.2.2, Most Utilized GPU: fills active GPUs and leaves idle ones alone, so that they may save power. */
+#include "core/state.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

@@ -1,6 +1,5 @@
-#include "core/state.h"
-
 /* Thesis 6.2.2: GPUs in fixed cyclic order, at any load. Only reservations (reserve view) hold it back. */
+#include "core/state.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

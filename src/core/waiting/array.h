@@ -1,5 +1,6 @@
-/* Arrays of which only some jobs may run at a time. That many of its jobs are open: they wait, are kept for other
- * reasons (depend.h), run, or are to be retried. The others are kept (core.kept) until an open one has ended or is
+/* Arrays of which only some jobs may run at a time (`%N`); of all others there is no struct job_array. That many of its
+ * jobs are open: they wait, are kept for other reasons (depend.h), run, or are to be retried; a place is free again at
+ * an end or a hold (enter_state), not at a start. The others are kept (core.kept) until an open one has ended or is
  * held; the one with the smallest number goes first. */
 #ifndef CARMA_CORE_ARRAY_H
 #define CARMA_CORE_ARRAY_H

@@ -4,9 +4,9 @@
  * Who asks: the order of jobs (order.c), the passes (backfill.c), the explanation (reason.c), and the end of a
  * reservation (apply.c: step_aside). They ask this file alone, so a row is enough.
  *
- * To add a rule: its code and sentence (reason.h, reason.c), a function that tests and fills in the numbers, and a row
- * with all records at which the answer may turn. At any other, the job that has GPUs reserved is not asked again, and
- * core-properties fails when such a record turns an answer. */
+ * To add a rule: its code and sentence (reasons.def), a function that tests and fills in the numbers, and a row at the
+ * end with all records at which the answer may turn. At any other, the job that has GPUs reserved is not asked again,
+ * and core-properties fails when such a record turns an answer. */
 #include "core/waiting/eligible.h"
 
 #include "core/gpus/suits.h"

@@ -1,5 +1,5 @@
 /* Reports about GPUs in the log, once: faults, metrics from another source than before, jobs that hold a GPU without
- * using it. */
+ * using it. node.c calls node_report_* as readings come; each keeps what it has said last. Add another there. */
 #include <inttypes.h>
 #include <string.h>
 

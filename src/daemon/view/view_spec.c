@@ -1,4 +1,5 @@
-/* A job's description in its view. Parts that other jobs have as well are kept once: all of it. */
+/* How this file works: view.c hands over what a submission said. All parts that other jobs have as well, the text of
+ * the whole among them, are kept once (common_texts.h). */
 #include <string.h>
 
 #include "api/array.h"
