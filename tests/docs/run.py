@@ -1,4 +1,4 @@
-"""Usage: run.py PREFIX SOURCE DOCUMENT [--update]
+"""Usage: run.py PREFIX SOURCE DOCUMENT [--update | --archive]
 
 Runs the commands of a document, in a directory of their own, with the programs that are installed in PREFIX. Compares
 their output with the document's.
@@ -13,7 +13,8 @@ commands find an empty directory, and by `<!-- test: ... -->`:
     set=KEY=VALUE   a setting of the daemon's
     by=FILE         not this program, but a test of its own
 
---update writes the output into the document instead, where it has no `...`."""
+--update writes the output into the document instead, where it has no `...`. --archive: a copy has the installed programs,
+as an archive of script/bundle does, so that its scripts build nothing."""
 
 import contextlib
 import getpass
@@ -168,7 +169,7 @@ def run_block(shell, block, home):
             yield f"line {block.line}: {problem}"
 
 
-def main(prefix, source, document, update=None):
+def main(prefix, source, document, option=None):
     text = pathlib.Path(source, document).read_text(encoding="utf-8")
     chosen, todo, complaints = blocks.settings(text), [], []
     try:
@@ -184,6 +185,8 @@ def main(prefix, source, document, update=None):
                                        text=True).stdout.split("\0")[:-1]:
                 (work / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(pathlib.Path(source, name), work / name)
+            for name in ("bin", "lib", "share") if option == "--archive" else ():
+                (work / name).symlink_to(pathlib.Path(prefix, name))
         elif "source" in chosen:
             for entry in pathlib.Path(source).resolve().iterdir():
                 if entry.name not in ("build", "build-test", ".git"):
@@ -196,13 +199,13 @@ def main(prefix, source, document, update=None):
             if "node" in chosen:
                 start_node(shell, chosen, prefix)
             for block in todo:
-                if update and block.language == "console":
+                if option == "--update" and block.language == "console":
                     text = text.replace("console\n" + block.text, "console\n" + update_block(shell, block, str(work)), 1)
                 else:
                     complaints += run_block(shell, block, str(work))
         finally:
             kill_all(directory)
-    if update:
+    if option == "--update":
         pathlib.Path(source, document).write_text(text, encoding="utf-8")
     for complaint in complaints:
         print(f"{document}: {complaint}", file=sys.stderr)
