@@ -107,6 +107,17 @@ export function state_mood(state) {
     return ["FAILED", "GPU_OOM", "LOST", "REFUSED", "TIMEOUT", "CRASHED", "RETURNED", "EXPIRED"].includes(state) ? "bad" : "idle";
 }
 
+const slowed_by = {
+    idle: "it is idle", set_clocks: "clocks set by an administrator", power_limit: "its power limit", hardware: "its hardware",
+    other_gpu: "another GPU of its group", heat: "heat", hardware_heat: "heat, by its hardware", power_supply: "the power supply",
+    display: "a display",
+};
+
+/* Why its clocks are not higher, in words. */
+export function throttle_words(reasons) {
+    return reasons.map((reason) => slowed_by[reason] || reason).join(", ");
+}
+
 const ways = {mps: "MPS", exclusive: "alone", any: "any way"};
 
 export function share_word(share) {

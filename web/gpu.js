@@ -1,15 +1,32 @@
 /* The page of one GPU: its memory and activity over time, its residents, its other readings. */
 import {Chart} from "/charts.js";
 import {h, set_text} from "/dom.js";
-import {job_label, moment, percent, share_word, size, watts} from "/format.js";
+import {job_label, moment, percent, share_word, size, throttle_words, watts} from "/format.js";
 import {gpu_title, gpu_warnings} from "/gpus.js";
 import {ask, node, now_ns, on} from "/live.js";
 
-function facts_of(gpu) {
+/* How it fares; of an instance, its GPU. */
+function health_facts(health, of_parent) {
+    if (!health)
+        return [];
+    const told = (value, text) => value === null ? "not known" : text(value);
+    const mhz = (value) => told(value, (n) => `${n.toLocaleString("en")} MHz`);
+    const facts = [["Temperature", told(health.temperature_c, (n) => `${n} °C`)],
+        ["SM clock", `${mhz(health.sm_clock_mhz)}, ${mhz(health.sm_clock_most_mhz)} at most`], ["Memory clock", mhz(health.memory_clock_mhz)],
+        ["Held down by", told(health.throttle, (list) => list.length ? throttle_words(list) : "nothing")],
+        ["Power limit", told(health.power_limit_mw, watts)],
+        ["ECC errors", `${told(health.ecc_corrected, String)} corrected, ${told(health.ecc_uncorrected, String)} not, since the driver was loaded`]];
+    if (health.unknown)
+        facts.push(["Not told by NVML", health.unknown.replaceAll("_", " ")]);
+    return of_parent ? facts.map(([name, value]) => [`${name}, of its whole GPU`, value]) : facts;
+}
+
+function facts_of(gpu, parent) {
     const facts = [["Model", gpu.name || "–"], ["UUID", gpu.uuid], ["Jobs share it by", share_word(gpu.share)],
         ["Memory", `${size(gpu.used_bytes)} of ${size(gpu.total_bytes)} used, ${size(gpu.free_bytes)} free by the ledger`],
         ["Unmanaged processes", gpu.unmanaged_why || size(gpu.unmanaged_bytes)],
         ["Power", `${watts(gpu.power_mw)}${gpu.idle_power_mw ? `, ${watts(gpu.idle_power_mw)} when empty` : ""}`]];
+    facts.push(...health_facts(gpu.health || parent?.health, !gpu.health));
     for (const [name, metric] of Object.entries(gpu.metrics || {}))
         if (metric.source !== "none")
             facts.push([name.replaceAll("_", " ").replace(/^sm/, "SM").replace(/^dram/, "DRAM").replace(/^pcie/, "PCIe"),
@@ -57,13 +74,13 @@ export async function gpu_view(uuid) {
     const facts = h("dl", {class: "facts-list"});
     const others = h("div");
     const jobs = h("ul", {class: "plain"});
-    const root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")), title, warning,
-        h("div", {class: "split"}, h("div", null, memory.root, activity.root, power.root),
-            h("div", null, h("h2", null, "Jobs there"), jobs, h("h2", null, "Facts"), facts)), others);
+    const rest = h("div", {hidden: true}, h("div", {class: "split"}, h("div", null, memory.root, activity.root, power.root),
+        h("div", null, h("h2", null, "Jobs there"), jobs, h("h2", null, "Facts"), facts)), others);
+    const root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")), title, warning, rest);
 
     function draw() {
         const series = node.series.get(uuid);
-        if (!series)
+        if (!series || rest.hidden)
             return;
         const g = (bytes) => bytes === null || bytes === undefined ? null : bytes / 2 ** 30;
         memory.set(series.t.map((t, i) => [t, g(series.used[i]), g(series.reserved[i]), g(series.unmanaged[i])]));
@@ -72,17 +89,18 @@ export async function gpu_view(uuid) {
     }
 
     async function load() {
-        const {gpus} = await ask("/v1/gpus").catch(() => ({gpus: []}));
-        const gpu = gpus.find((one) => one.uuid === uuid);
+        const {gpus} = await ask("/v1/gpus").catch(() => ({gpus: null}));
+        const gpu = gpus?.find((one) => one.uuid === uuid);
         if (!gpu) {
-            set_text(title, title.textContent || "There is no such GPU");
+            set_text(title, title.textContent || (gpus ? "There is no such GPU" : "This GPU could not be asked for"));
             return;
         }
+        rest.hidden = false;
         const warnings = gpu_warnings(gpu);
         set_text(title, gpu_title(gpu));
         set_text(warning, warnings.join("; "));
         warning.hidden = !warnings.length;
-        facts.replaceChildren(...facts_of(gpu).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+        facts.replaceChildren(...facts_of(gpu, gpus.find((one) => one.uuid === gpu.parent)).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
         jobs.replaceChildren(...gpu.jobs.map((id) => h("li", null, h("a", {href: `#/job/${id}`},
             node.jobs.has(id) ? job_label(node.jobs.get(id)) : `job ${id}`))));
         if (!gpu.jobs.length)

@@ -1,7 +1,7 @@
 /* What is wrong on the node, worst first, each in a line with a link to where more stands. A further kind of problem is a
  * function in `kinds` that adds its lines. */
 import {h, keyed, set_attribute, set_text} from "/dom.js";
-import {count, is_running, is_waiting, job_label, size, span, state_word, times} from "/format.js";
+import {count, is_running, is_waiting, job_label, size, span, state_word, throttle_words, times} from "/format.js";
 import {gpu_title} from "/gpus.js";
 import {node, now_ns} from "/live.js";
 
@@ -28,6 +28,16 @@ function faults(add) {
         if (gpu.xid)
             add(`xid ${gpu.uuid}`, false, `${gpu_title(gpu)} reported Xid ${gpu.xid.code}${gpu.xid.count > 1 ? `, ${gpu.xid.count} times` : ""}, ` +
                 `the last one ${span(now_ns() - gpu.xid.at_ns)} ago`, gpu_link(gpu));
+}
+
+function ailing(add) {
+    for (const gpu of node.gpus) {
+        if (gpu.throttle?.length)
+            add(`slow ${gpu.uuid}`, true, `${gpu_title(gpu)} runs at lower clocks, held down by ${throttle_words(gpu.throttle)}`, gpu_link(gpu));
+        if (gpu.ecc_uncorrected)
+            add(`ecc ${gpu.uuid}`, false, `${gpu_title(gpu)}: ${count(gpu.ecc_uncorrected, "error")} of its memory could not be corrected ` +
+                "since its driver was loaded", gpu_link(gpu));
+    }
 }
 
 function strangers(add) {
@@ -78,7 +88,7 @@ function users_with_nothing(add) {
                 (job.reason?.text || state_word(job.state)), `#/job/${job.id}`);
 }
 
-const kinds = [closed_gpus, jobs_beyond, faults, strangers, users_with_nothing, no_mps];
+const kinds = [closed_gpus, jobs_beyond, ailing, faults, strangers, users_with_nothing, no_mps];
 
 function all() {
     const grave = [];

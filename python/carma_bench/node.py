@@ -25,9 +25,9 @@ _SOURCES = ("none", "gpm", "dcgm", "utilization")
 _KINDS = ("whole", "partitioned", "instance")
 _HAS_MEMORY, _HAS_UTILIZATION, _HAS_POWER, _HAS_ENERGY = 1, 4, 8, 16
 
-_MAGIC, _VERSION = 0x55504743, 5
+_MAGIC, _VERSION = 0x55504743, 6
 _HEADER, _NODE = struct.Struct("=4I"), struct.Struct("=q2I160s")
-_GPU = struct.Struct("=48s48s96s5I2i2Hi5I6q8H" + "IIqq" * len(METRICS))
+_GPU = struct.Struct("=48s48s96s5I2i2Hi5I6q8H" + "IIqq" * len(METRICS) + 8 * "qiI")
 _PROCESS = struct.Struct("=iIq")
 _MOST_LISTED = 128
 

@@ -14,10 +14,12 @@
 /* The structs travel as they lie in memory, so they must have no padding. */
 _Static_assert(NODE_SIZE == sizeof(int64_t) + 2 * sizeof(uint32_t) + 160, "struct gpu_node_reading has padding");
 _Static_assert(FIXED_SIZE == 2 * GPU_UUID_SIZE + GPU_NAME_SIZE + 14 * sizeof(uint32_t) + 6 * sizeof(int64_t) +
-                                 GPU_REFUSED_COUNT * sizeof(uint16_t) + GPU_METRIC_COUNT * sizeof(struct gpu_measure),
+                                 GPU_REFUSED_COUNT * sizeof(uint16_t) + GPU_METRIC_COUNT * sizeof(struct gpu_measure) +
+                                 GPU_FACT_COUNT * sizeof(struct gpu_fact),
                "struct gpu_reading has padding");
 _Static_assert(sizeof(struct gpu_measure) == 2 * sizeof(uint32_t) + 2 * sizeof(int64_t),
                "struct gpu_measure has padding");
+_Static_assert(sizeof(struct gpu_fact) == 2 * sizeof(uint32_t) + sizeof(int64_t), "struct gpu_fact has padding");
 _Static_assert(sizeof(struct gpu_process) == 2 * sizeof(uint32_t) + sizeof(int64_t), "struct gpu_process has padding");
 
 struct header {
@@ -71,6 +73,9 @@ static bool plausible(const struct gpu_reading *gpu)
         return false;
     for (uint32_t i = 0; i < GPU_METRIC_COUNT; i++)
         if (!gpu_measure_plausible(&gpu->metrics[i], i))
+            return false;
+    for (uint32_t i = 0; i < GPU_FACT_COUNT; i++)
+        if (!gpu_fact_plausible(&gpu->facts[i], i))
             return false;
     if ((gpu->valid & GPU_HAS_MEMORY) && (gpu->total_bytes < 0 || gpu->reserved_bytes < 0 || gpu->used_bytes < 0))
         return false;

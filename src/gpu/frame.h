@@ -18,7 +18,7 @@
 #include "base/strbuf.h"
 #include "gpu/reading.h"
 
-#define GPU_FRAME_VERSION     5
+#define GPU_FRAME_VERSION     6
 #define GPU_FRAME_HEADER_SIZE 16
 #define GPU_FRAME_MAX         (GPU_FRAME_HEADER_SIZE + sizeof(struct gpu_node_reading))
 

@@ -20,6 +20,26 @@ const char *gpu_source_name(uint32_t source)
     return source < GPU_SOURCE_COUNT ? names[source] : "unknown";
 }
 
+const char *gpu_fact_name(uint32_t fact)
+{
+    static const char *const names[GPU_FACT_COUNT] = {
+        "temperature_c",  "sm_clock_mhz",  "sm_clock_most_mhz", "memory_clock_mhz",
+        "power_limit_mw", "ecc_corrected", "ecc_uncorrected",   "throttle",
+    };
+
+    return fact < GPU_FACT_COUNT ? names[fact] : "unknown";
+}
+
+const char *gpu_throttle_name(uint32_t bit)
+{
+    static const char *const names[GPU_THROTTLE_BITS] = {
+        "idle", "set_clocks",    "power_limit",  "hardware", "other_gpu",
+        "heat", "hardware_heat", "power_supply", "display",
+    };
+
+    return bit < GPU_THROTTLE_BITS ? names[bit] : "unknown";
+}
+
 const char *gpu_refused_name(uint32_t what)
 {
     static const char *const names[GPU_REFUSED_COUNT] = {"memory", "processes", "utilisation", "power",
@@ -48,4 +68,20 @@ bool gpu_measure_plausible(const struct gpu_measure *measure, uint32_t metric)
     if (measure->source == GPU_SOURCE_UTILIZATION && metric != GPU_SM_ACTIVITY)
         return false;
     return measure->source == GPU_SOURCE_NONE || (measure->value >= 0 && (!activity || measure->value <= 1000));
+}
+
+bool gpu_fact_plausible(const struct gpu_fact *fact, uint32_t kind)
+{
+    static const int64_t most[GPU_FACT_COUNT] = {
+        [GPU_TEMPERATURE] = 1000,
+        [GPU_SM_CLOCK] = 100000,
+        [GPU_SM_CLOCK_MOST] = 100000,
+        [GPU_MEMORY_CLOCK] = 100000,
+        [GPU_POWER_LIMIT] = 100000000,            /* no GPU draws 100 kW: a code for "not available" */
+        [GPU_ECC_CORRECTED] = 0x7fffffffffffffef, /* from there on integers are codes for "not available" */
+        [GPU_ECC_UNCORRECTED] = 0x7fffffffffffffef,
+        [GPU_THROTTLE] = (1 << GPU_THROTTLE_BITS) - 1,
+    };
+
+    return fact->code != 0 || (fact->value >= 0 && fact->value <= most[kind]);
 }

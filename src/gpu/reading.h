@@ -52,6 +52,29 @@ struct gpu_measure {
     int64_t at_ns; /* node time of the interval's end: how old the value is */
 };
 
+/* How a GPU fares, beside what jobs use of it. Nothing is decided by these. */
+enum gpu_fact_kind {
+    GPU_TEMPERATURE, /* degrees Celsius */
+    GPU_SM_CLOCK,    /* MHz */
+    GPU_SM_CLOCK_MOST,
+    GPU_MEMORY_CLOCK,
+    GPU_POWER_LIMIT,     /* mW, as enforced */
+    GPU_ECC_CORRECTED,   /* errors of memory since the driver was loaded */
+    GPU_ECC_UNCORRECTED, /* the same */
+    GPU_THROTTLE,        /* bits: why its clocks are not higher (gpu_throttle_name) */
+    GPU_FACT_COUNT
+};
+
+#define GPU_THROTTLE_BITS 9
+/* Of these the ones by which it is slower than it should be: slowed by its hardware, by heat, by the power supply. */
+#define GPU_THROTTLE_TROUBLE (0x8 | 0x20 | 0x40 | 0x80)
+
+struct gpu_fact {
+    int64_t value;
+    int32_t code;  /* NVML's, by which it refused to tell; 0: told */
+    uint32_t zero; /* padding, 0 */
+};
+
 enum gpu_kind {
     GPU_WHOLE,
     GPU_PARTITIONED, /* in MIG mode: jobs run on its instances, which are readings of their own */
@@ -95,6 +118,7 @@ struct gpu_reading {
                                             mode was never told, whatever `error` says; of a GPU_PARTITIONED some of its
                                             instances are not */
     struct gpu_measure metrics[GPU_METRIC_COUNT];
+    struct gpu_fact facts[GPU_FACT_COUNT]; /* of an instance its parent's, and not here */
     struct gpu_process processes[GPU_MAX_PROCESSES];
 };
 
@@ -109,6 +133,9 @@ struct gpu_node_reading {
 const char *gpu_metric_name(uint32_t metric); /* "sm_activity", ..., "pcie_tx"; "unknown" out of range */
 const char *gpu_source_name(uint32_t source); /* "none", "gpm", "dcgm", "utilization"; "unknown" out of range */
 
+const char *gpu_fact_name(uint32_t fact);    /* "temperature_c", ..., "throttle"; "unknown" out of range */
+const char *gpu_throttle_name(uint32_t bit); /* "idle", ..., "hardware_heat", by the bit's number; the same */
+
 const char *gpu_refused_name(uint32_t what); /* "memory", ..., "MIG mode"; "unknown" out of range */
 const char *gpu_error_text(int32_t code);    /* of NVML's return codes: "Not supported" */
 
@@ -117,5 +144,8 @@ bool gpu_reading_usable(const struct gpu_reading *reading);
 
 /* Whether it can be: a known source, and a value within the metric's range (always, without a source). */
 bool gpu_measure_plausible(const struct gpu_measure *measure, uint32_t metric);
+
+/* The same of a figure that was told. */
+bool gpu_fact_plausible(const struct gpu_fact *fact, uint32_t kind);
 
 #endif

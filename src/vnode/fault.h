@@ -21,6 +21,8 @@ enum node_fault_kind { /* numbers of the state file's format */
                        NODE_FAULT_STUCK_ZERO = 9,
                        NODE_FAULT_NO_POWER = 10,
                        NODE_FAULT_NO_ENERGY = 11,
+                       NODE_FAULT_HOT = 12,
+                       NODE_FAULT_ECC = 13,
                        NODE_FAULT_KINDS
 };
 

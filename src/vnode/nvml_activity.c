@@ -205,6 +205,8 @@ int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned int sensor, un
     NVML_ASK(nvml_checked(read_now(device, &gpu, &now, &at_ns), celsius && sensor == NVML_TEMPERATURE_GPU));
     *celsius = (unsigned int)lround(IDLE_CELSIUS + (FULL_CELSIUS - IDLE_CELSIUS) * (power_w(gpu, &now) - gpu->idle_w) /
                                                        (gpu->full_w - gpu->idle_w));
+    if (nvml_fault(device, NODE_FAULT_HOT))
+        *celsius = SLOWDOWN_CELSIUS;
     return NVML_SUCCESS;
 }
 
@@ -250,7 +252,7 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
     const struct node_gpu *gpu;
 
     NVML_ASK(nvml_checked(nvml_whole_gpu(device, &gpu), count));
-    *count = 0;
+    *count = kind == NVML_ECC_UNCORRECTED && nvml_fault(device, NODE_FAULT_ECC);
     return NVML_SUCCESS;
 }
 
@@ -274,7 +276,30 @@ int nvmlDeviceGetClockInfo(struct nvml_device *device, unsigned int clock, unsig
         rc = nvmlDeviceGetMaxClockInfo(device, clock, mhz);
     if (rc == NVML_SUCCESS && clock != NVML_CLOCK_MEM && now.busy == 0)
         *mhz = gpu->clock_idle_mhz;
+    else if (rc == NVML_SUCCESS && clock != NVML_CLOCK_MEM && nvml_fault(device, NODE_FAULT_HOT))
+        *mhz /= 2;
     return rc;
+}
+
+/* Idle, or held at its power limit: nothing else holds its clocks down here. */
+int nvmlDeviceGetCurrentClocksEventReasons(struct nvml_device *device, unsigned long long *reasons)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+
+    NVML_ASK(nvml_checked(read_now(device, &gpu, &now, &at_ns), reasons));
+    *reasons = now.busy == 0                                             ? NVML_CLOCKS_IDLE
+               : 1000 * power_w(gpu, &now) >= 0.98 * gpu->power_limit_mw ? NVML_CLOCKS_POWER_CAP
+                                                                         : 0;
+    if (nvml_fault(device, NODE_FAULT_HOT))
+        *reasons |= NVML_CLOCKS_HEAT;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(struct nvml_device *device, unsigned long long *reasons)
+{
+    return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
 }
 
 static int field(struct nvml_device *device, const struct node_gpu *gpu, const struct node_gpu_now *now,

@@ -20,6 +20,8 @@ from unix_http import Connection
 
 PAIRS = 4  # GPU i is in MIG mode, with one instance, GPU i + PAIRS is whole
 CODES = [*range(1, 30), 999]
+FACTS = ["nvmlDeviceGetTemperature", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetTotalEccErrors",
+         "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetCurrentClocksEventReasons"]  # by which nothing is decided
 OF_GPU = ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMinorNumber",
           "nvmlDeviceGetComputeMode", "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetMemoryInfo",
           "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses",
@@ -27,15 +29,17 @@ OF_GPU = ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName"
           "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet",
           "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
           "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetAttributes",
-          "nvmlDeviceRegisterEvents"]
+          "nvmlDeviceRegisterEvents", *FACTS]
 OF_NODE = ["nvmlInit", "nvmlDeviceGetCount", "nvmlGpmSampleAlloc", "nvmlEventSetCreate", "nvmlEventSetWait"]
 OF_DOCTOR = ["nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetPersistenceMode",
              "nvmlDeviceGetTotalEccErrors"]  # which it asks beside some of the others
-NOT_ASKED = ["nvmlShutdown", "nvmlGpmSampleFree", "nvmlEventSetFree",  # nothing depends on their results
+NOT_ASKED = ["nvmlDeviceGetCurrentClocksThrottleReasons",  # where a driver has no event reasons
+             "nvmlShutdown", "nvmlGpmSampleFree", "nvmlEventSetFree",  # nothing depends on their results
              "nvmlErrorString", "nvmlVirtualHostMemory"]  # they have no error: a text; the virtual node's own
 SAMPLE = [("nvmlDeviceGetUUID", [2, 15, 10, 999]), ("nvmlDeviceGetMemoryInfo", [3, 1, 27, 999]),
           ("nvmlDeviceGetMigMode", [10, 4, 3, 16]), ("nvmlDeviceGetMigDeviceHandleByIndex", [4, 2, 15, 999]),
-          ("nvmlDeviceGetPowerUsage", [3, 4, 12, 999]), ("nvmlDeviceGetCount", [9])]
+          ("nvmlDeviceGetPowerUsage", [3, 4, 12, 999]), ("nvmlDeviceGetTemperature", [3, 15, 10, 999]),
+          ("nvmlDeviceGetCount", [9])]
 WAYS = ["start", "later", "minute"]
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "60"))
 
@@ -126,6 +130,9 @@ def wrong_with(answer):
         unknown = [figure for figure in figures if line.get(figure) is None]
         if unknown and not (line["why"] or line["unknown"]):
             return f"no cause of {unknown}: {line['uuid']}"
+        health = line.get("health") or {}
+        if None in [told for figure, told in health.items() if figure != "unknown"] and not health["unknown"]:
+            return f"no cause of what is unknown: {line['uuid']} {health}"
         if line["lost"] and not line["why"]:
             return f"no reason why it takes no job: {line['uuid']}"
         if line["lost"] and line["free_bytes"] is not None:
@@ -137,7 +144,8 @@ def wrong_with(answer):
 
 def is_whole(answer):
     return (len(answer["gpus"]) == 3 * PAIRS and not answer["problem"] and
-            all(not line["lost"] and not line["unknown"] and line["used_bytes"] is not None for line in answer["gpus"]))
+            all(not line["lost"] and not line["unknown"] and line["used_bytes"] is not None and
+                not (line["health"] or {}).get("unknown") for line in answer["gpus"]))
 
 
 def numbers(answer):
@@ -200,6 +208,8 @@ def cell(way, call, codes, daemon):
     if way != "minute":
         reads()
         seen = look(call, codes, wrong)
+        if call in FACTS and ("C" in seen or not any((line["health"] or {}).get("unknown") for line in ask("/v1/gpus")["gpus"])):
+            wrong.append("a figure by which nothing is decided closes a GPU, or is not said to be unknown")
         if call in OF_GPU:
             place_jobs(daemon, wrong)
         vnode("clear")

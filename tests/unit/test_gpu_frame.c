@@ -188,6 +188,7 @@ TEST(test_impossible_values_are_refused)
     SPOIL(FIELD(metrics) + offsetof(struct gpu_measure, value), int64_t, 1001, "impossible value");
     SPOIL(FIELD(metrics) + offsetof(struct gpu_measure, value), int64_t, -1, "impossible value");
     SPOIL(FIELD(metrics) + offsetof(struct gpu_measure, at_ns), int64_t, -1, "impossible value");
+    SPOIL(FIELD(facts), int64_t, -1, "impossible value");
     SPOIL(FIELD(process_count), uint32_t, 2, "ends within GPU 0");
     SPOIL(FIELD(process_count), uint32_t, UINT32_MAX, "ends within GPU 0");
     SPOIL(FIELD(process_count), uint32_t, 0, "too many");

@@ -38,6 +38,20 @@ TEST(test_values_that_cannot_be)
     assert_true(reading.gpus[0].valid & GPU_HAS_POWER);
 }
 
+/* How a GPU fares: a figure that is refused has its code, and closes nothing. */
+TEST(test_facts)
+{
+    const struct gpu_fact *facts = reading.gpus[0].facts;
+
+    look(FAKE_NEW, "ecc=3", 1);
+    assert_int_equal(facts[GPU_ECC_UNCORRECTED].value, 3);
+    assert_int_equal(facts[GPU_ECC_CORRECTED].value, 77);
+    assert_int_equal(facts[GPU_TEMPERATURE].code, 13); /* the library has no such function */
+    assert_int_equal(reading.gpus[0].error, 0);
+    look(FAKE_NEW, "ecc=9223372036854775807", 1); /* a code for "not available" */
+    assert_int_equal(facts[GPU_ECC_UNCORRECTED].code, 21);
+}
+
 /* A counter that began again after a driver reload is shown as it is: callers that sum it up take differences. */
 TEST(test_an_energy_counter_that_restarts)
 {

@@ -113,6 +113,18 @@ static const struct metric metrics[] = {
     {"carma_gpu_unmanaged_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU,
      metric_gpu_unmanaged_energy, 0,
      "The unmanaged processes' part of the GPU's energy, as modelled; the stored part of it."},
+    {"carma_gpu_temperature_celsius", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_fact,
+     GPU_TEMPERATURE, "Its temperature."},
+    {"carma_gpu_sm_clock_hertz", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_clock, GPU_SM_CLOCK,
+     "The clock of its SMs now."},
+    {"carma_gpu_power_limit_watts", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_fact, GPU_POWER_LIMIT,
+     "The power limit that is enforced."},
+    {"carma_gpu_ecc_corrected_errors_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_fact,
+     GPU_ECC_CORRECTED, "Errors of its memory that were corrected, since its driver was loaded."},
+    {"carma_gpu_ecc_uncorrected_errors_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_fact,
+     GPU_ECC_UNCORRECTED, "Errors of its memory that were not, likewise."},
+    {"carma_gpu_throttled", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_throttled, 0,
+     "1 while heat, its power supply or its hardware holds its clocks down."},
     {"carma_gpu_xid", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_xid, 0,
      "The code of the latest critical error (Xid) since carma-monitor began; 0: none."},
     {"carma_gpu_xids_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_xids, 0,
@@ -294,8 +306,8 @@ static void tell_gpu(struct telling *telling, struct metric_subject *gpu)
     const char *source = NULL, *share = NULL;
 
     name_gpu(gpu, &names);
+    gpu->number = telling->metric->number;
     if (of == METRIC_OF_SOURCE) {
-        gpu->number = telling->metric->number;
         source = gpu_source_name(reading->metrics[gpu->number].source);
     } else if (of == METRIC_OF_KIND && gpu->gpu) {
         share = share_mode_name(config_share_of(&scene->daemon->config, gpu->gpu->number, gpu->gpu->uuid));

@@ -55,6 +55,25 @@ METRIC(metric_gpu_read_time, gpu, gpu->entry->at_ns, gpu->entry->at_ns)
 METRIC(metric_gpu_power, gpu, has(gpu, GPU_HAS_POWER), gpu->entry->reading.power_mw)
 METRIC(metric_gpu_energy, gpu, has(gpu, GPU_HAS_ENERGY), gpu->entry->reading.energy_mj)
 
+bool metric_gpu_fact(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    const struct gpu_fact *fact = &gpu->entry->reading.facts[gpu->number];
+
+    return tell(value, fact->value, gpu->entry->there && gpu->entry->at_ns && is_physical(gpu) && !fact->code);
+}
+
+bool metric_gpu_clock(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    bool is_known = metric_gpu_fact(scene, gpu, value);
+
+    *value *= 1000000; /* MHz */
+    return is_known;
+}
+
+METRIC(metric_gpu_throttled, gpu,
+       gpu->entry->there && gpu->entry->at_ns && is_physical(gpu) && !gpu->entry->reading.facts[GPU_THROTTLE].code,
+       (gpu->entry->reading.facts[GPU_THROTTLE].value & GPU_THROTTLE_TROUBLE) != 0)
+
 bool metric_gpu_idle_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
     const struct energy_meter *meter = node_energy_of(scene->daemon->node, gpu->entry->uuid);

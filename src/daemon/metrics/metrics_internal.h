@@ -96,7 +96,7 @@ struct metric {
     enum prometheus_unit unit;
     enum metric_of of;
     metric_value *value;
-    uint32_t number; /* METRIC_OF_SOURCE: enum gpu_metric */
+    uint32_t number; /* METRIC_OF_SOURCE: enum gpu_metric; METRIC_OF_GPU: enum gpu_fact_kind, where it is of one */
     const char *help;
 };
 
@@ -110,7 +110,8 @@ metric_value metric_resident_memory, metric_open_files, metric_most_files, metri
 metric_value metric_gpu_lost, metric_gpu_drained, metric_gpu_unknown, metric_gpu_jobs, metric_gpu_total,
     metric_gpu_used, metric_gpu_reserved, metric_gpu_unmanaged, metric_gpu_free, metric_gpu_measure,
     metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power, metric_gpu_idle_power, metric_gpu_energy,
-    metric_gpu_idle_energy, metric_gpu_unmanaged_energy, metric_gpu_xid, metric_gpu_xids;
+    metric_gpu_idle_energy, metric_gpu_unmanaged_energy, metric_gpu_xid, metric_gpu_xids, metric_gpu_fact,
+    metric_gpu_clock, metric_gpu_throttled;
 metric_value metric_job_reserved, metric_job_used, metric_stray, metric_job_peak, metric_job_over, metric_job_victims,
     metric_job_slowdown, metric_job_gpu_time, metric_job_energy;
 

@@ -198,6 +198,7 @@ json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entr
 
 /* node_json.c */
 const char *node_kind_name(uint32_t kind);
+json_t *node_throttle_to_json(int64_t bits); /* of GPU_THROTTLE: their names */
 
 /* The GPU in MIG mode that is shown before the core's GPU, its first instance; NULL: none. */
 const struct node_gpu *node_heading_before(const struct node *node, uint32_t number);

@@ -5,6 +5,7 @@
 #include "api/or_null.h"
 #include "base/nodetime.h"
 #include "base/share.h"
+#include "base/strbuf.h"
 #include "core/share/sharing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
@@ -71,6 +72,39 @@ static json_t *metrics_to_json(const struct node_gpu *entry, int64_t now_ns)
     return json;
 }
 
+json_t *node_throttle_to_json(int64_t bits)
+{
+    json_t *list = json_array();
+
+    for (uint32_t bit = 0; bit < GPU_THROTTLE_BITS; bit++)
+        if (bits >> bit & 1)
+            json_array_append_new(list, json_string(gpu_throttle_name(bit)));
+    return list;
+}
+
+/* How the GPU fares, and what of that it does not tell. An instance's are its parent's. */
+static json_t *health_to_json(const struct node_gpu *entry)
+{
+    CLEANUP(strbuf_release) struct strbuf unknown = {0};
+    json_t *json;
+
+    if (!entry->at_ns || entry->reading.kind == GPU_INSTANCE)
+        return json_null();
+    json = json_object();
+    for (uint32_t kind = 0; kind < GPU_FACT_COUNT; kind++) {
+        const struct gpu_fact *fact = &entry->reading.facts[kind];
+        if (kind == GPU_THROTTLE && !fact->code)
+            json_object_set_new(json, gpu_fact_name(kind), node_throttle_to_json(fact->value));
+        else
+            set(json, gpu_fact_name(kind), fact->value, !fact->code);
+        if (fact->code)
+            strbuf_printf(&unknown, "%s%s: %s (%d)", unknown.length ? ", " : "", gpu_fact_name(kind),
+                          gpu_error_text(fact->code), (int)fact->code);
+    }
+    json_object_set_new(json, "unknown", text_or_null(unknown.text));
+    return json;
+}
+
 const char *node_kind_name(uint32_t kind)
 {
     static const char *const names[GPU_KIND_COUNT] = {"whole", "partitioned", "instance"};
@@ -94,6 +128,7 @@ static void add_reading(json_t *json, const struct node_gpu *entry, bool closed,
     json_object_set_new(json, "metrics", metrics_to_json(entry, now_ns));
     set(json, "power_mw", reading->power_mw, reading->valid & GPU_HAS_POWER);
     set(json, "energy_mj", reading->energy_mj, reading->valid & GPU_HAS_ENERGY);
+    json_object_set_new(json, "health", health_to_json(entry));
     set(json, "processes", reading->process_count, reading->valid & GPU_HAS_PROCESSES);
     json_object_set_new(json, "xid",
                         reading->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",

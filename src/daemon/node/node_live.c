@@ -26,6 +26,8 @@ struct shown {
     int64_t sm_permille, power_mw;
     uint64_t xid, xid_count;
     int64_t xid_at_ns;
+    int64_t trouble; /* GPU_THROTTLE_TROUBLE of its reasons; of an instance they are its parent's, and so are: */
+    int64_t ecc_uncorrected;
     uint32_t resident_count; /* that many more of `residents` */
 };
 
@@ -67,6 +69,7 @@ void node_live_free(struct node_live *live)
 
 static struct shown *add_row(struct look *look, const struct node_gpu *entry, uint32_t number)
 {
+    const struct gpu_fact *facts = entry ? entry->reading.facts : NULL;
     struct shown *row;
 
     array_reserve(look->rows, look->row_capacity, look->row_count + 1);
@@ -75,7 +78,7 @@ static struct shown *add_row(struct look *look, const struct node_gpu *entry, ui
     row->entry = entry;
     row->number = number;
     row->used_bytes = row->free_bytes = row->unmanaged_bytes = row->mps_server_bytes = row->total_bytes = -1;
-    row->sm_permille = row->power_mw = -1;
+    row->sm_permille = row->power_mw = row->trouble = row->ecc_uncorrected = -1;
     if (!entry)
         return row;
     row->there = entry->there && entry->reading.kind == GPU_PARTITIONED; /* the core's word for the others */
@@ -94,6 +97,10 @@ static struct shown *add_row(struct look *look, const struct node_gpu *entry, ui
     row->sm_permille = entry->statistics[GPU_SM_ACTIVITY];
     if (entry->reading.valid & GPU_HAS_POWER)
         row->power_mw = entry->reading.power_mw;
+    if (row->kind != GPU_INSTANCE && !facts[GPU_THROTTLE].code)
+        row->trouble = facts[GPU_THROTTLE].value & GPU_THROTTLE_TROUBLE;
+    if (row->kind != GPU_INSTANCE && !facts[GPU_ECC_UNCORRECTED].code)
+        row->ecc_uncorrected = facts[GPU_ECC_UNCORRECTED].value;
     return row;
 }
 
@@ -203,6 +210,8 @@ static json_t *row_to_json(const struct node *node, const struct shown *row, con
     json_object_set_new(json, "mps_server_bytes", natural_or_null(row->mps_server_bytes));
     json_object_set_new(json, "sm_activity_permille", natural_or_null(row->sm_permille));
     json_object_set_new(json, "power_mw", natural_or_null(row->power_mw));
+    json_object_set_new(json, "throttle", row->trouble >= 0 ? node_throttle_to_json(row->trouble) : json_null());
+    json_object_set_new(json, "ecc_uncorrected", natural_or_null(row->ecc_uncorrected));
     json_object_set_new(json, "xid",
                         row->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
                                              (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns)

@@ -72,6 +72,22 @@ enum nvml_temperature_threshold {
 
 enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
 
+/* Why a GPU's clocks are not higher; `throttle reasons` until driver 535, `event reasons` since. */
+enum nvml_clocks_reason {
+    NVML_CLOCKS_IDLE = 0x1,
+    NVML_CLOCKS_SETTING = 0x2,           /* set by an administrator */
+    NVML_CLOCKS_POWER_CAP = 0x4,         /* its power limit */
+    NVML_CLOCKS_HARDWARE_SLOWDOWN = 0x8, /* heat, or its power supply */
+    NVML_CLOCKS_SYNC_BOOST = 0x10,       /* of a group of GPUs, another one */
+    NVML_CLOCKS_HEAT = 0x20,
+    NVML_CLOCKS_HARDWARE_HEAT = 0x40,
+    NVML_CLOCKS_POWER_BRAKE = 0x80, /* the server's power supply */
+    NVML_CLOCKS_DISPLAY = 0x100,
+};
+
+enum nvml_ecc_kind { NVML_ECC_CORRECTED = 0, NVML_ECC_UNCORRECTED = 1 };
+#define NVML_ECC_SINCE_LOADED 0
+
 enum nvml_compute_mode {
     NVML_COMPUTEMODE_DEFAULT = 0,
     NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1,
@@ -408,6 +424,8 @@ NVML_API int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsig
 NVML_API int nvmlDeviceGetFanSpeed(struct nvml_device *device, unsigned int *percent);
 NVML_API int nvmlDeviceGetClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz);
 NVML_API int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz);
+NVML_API int nvmlDeviceGetCurrentClocksThrottleReasons(struct nvml_device *device, unsigned long long *reasons);
+NVML_API int nvmlDeviceGetCurrentClocksEventReasons(struct nvml_device *device, unsigned long long *reasons);
 NVML_API int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, unsigned int counter,
                                          unsigned long long *count);
 NVML_API int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values);

@@ -42,6 +42,13 @@ static void find_all(struct nvml_calls *calls)
     find(calls, &calls->utilization, "nvmlDeviceGetUtilizationRates", NULL);
     find(calls, &calls->power, "nvmlDeviceGetPowerUsage", NULL);
     find(calls, &calls->energy, "nvmlDeviceGetTotalEnergyConsumption", NULL);
+    find(calls, &calls->temperature, "nvmlDeviceGetTemperature", NULL);
+    find(calls, &calls->clock, "nvmlDeviceGetClockInfo", NULL);
+    find(calls, &calls->clock_most, "nvmlDeviceGetMaxClockInfo", NULL);
+    find(calls, &calls->power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL);
+    find(calls, &calls->ecc_errors, "nvmlDeviceGetTotalEccErrors", NULL);
+    find(calls, &calls->throttle, "nvmlDeviceGetCurrentClocksEventReasons",
+         "nvmlDeviceGetCurrentClocksThrottleReasons");
     find(calls, &calls->gpm_support, "nvmlGpmQueryDeviceSupport", NULL);
     find(calls, &calls->gpm_alloc, "nvmlGpmSampleAlloc", NULL);
     find(calls, &calls->gpm_free, "nvmlGpmSampleFree", NULL);

@@ -35,6 +35,12 @@ struct nvml_calls {
     __typeof__(nvmlDeviceGetUtilizationRates) *utilization;
     __typeof__(nvmlDeviceGetPowerUsage) *power;
     __typeof__(nvmlDeviceGetTotalEnergyConsumption) *energy;
+    __typeof__(nvmlDeviceGetTemperature) *temperature;
+    __typeof__(nvmlDeviceGetClockInfo) *clock;
+    __typeof__(nvmlDeviceGetMaxClockInfo) *clock_most;
+    __typeof__(nvmlDeviceGetEnforcedPowerLimit) *power_limit;
+    __typeof__(nvmlDeviceGetTotalEccErrors) *ecc_errors;
+    __typeof__(nvmlDeviceGetCurrentClocksEventReasons) *throttle;
     __typeof__(nvmlGpmQueryDeviceSupport) *gpm_support;
     __typeof__(nvmlGpmSampleAlloc) *gpm_alloc;
     __typeof__(nvmlGpmSampleFree) *gpm_free;

@@ -7,15 +7,12 @@
 #include "gpu/nvml/calls.h"
 #include "gpu/reading.h"
 
-enum { ECC_UNCORRECTED = 1, ECC_SINCE_LOADED = 0 }; /* NVML's kind of error and of counter */
-
 /* Asked for by nobody else. Each may be NULL. */
 struct fact_calls {
     __typeof__(nvmlSystemGetDriverVersion) *driver;
     __typeof__(nvmlSystemGetNVMLVersion) *nvml;
     __typeof__(nvmlDeviceGetPersistenceMode) *persistence;
     __typeof__(nvmlDeviceGetComputeMode) *compute_mode;
-    __typeof__(nvmlDeviceGetTotalEccErrors) *ecc;
 };
 
 static void find(const struct nvml_calls *calls, void *slot, const char *name)
@@ -31,7 +28,6 @@ static void find_facts(const struct nvml_calls *calls, struct fact_calls *facts)
     find(calls, &facts->nvml, "nvmlSystemGetNVMLVersion");
     find(calls, &facts->persistence, "nvmlDeviceGetPersistenceMode");
     find(calls, &facts->compute_mode, "nvmlDeviceGetComputeMode");
-    find(calls, &facts->ecc, "nvmlDeviceGetTotalEccErrors");
 }
 
 static void tell_library(const struct nvml_calls *calls, FILE *out)
@@ -79,7 +75,8 @@ static void tell_gpu(const struct nvml_calls *calls, const struct fact_calls *fa
         fprintf(out, "gpu %u persistence %u\n", index, value);
     if (facts->compute_mode && facts->compute_mode(device, &value) == NVML_SUCCESS)
         fprintf(out, "gpu %u compute-mode %u\n", index, value);
-    if (facts->ecc && facts->ecc(device, ECC_UNCORRECTED, ECC_SINCE_LOADED, &errors) == NVML_SUCCESS)
+    if (calls->ecc_errors &&
+        calls->ecc_errors(device, NVML_ECC_UNCORRECTED, NVML_ECC_SINCE_LOADED, &errors) == NVML_SUCCESS)
         fprintf(out, "gpu %u ecc %llu\n", index, errors);
     fflush(out);
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "gpu/nvml/devices.h"
+#include "gpu/nvml/facts.h"
 #include "gpu/nvml/queries.h"
 
 struct nvml {
@@ -104,6 +105,7 @@ static int read_device(struct nvml *nvml, struct nvml_known_device *device, stru
     rc = device->mig.on ? NVML_SUCCESS : nvml_read_utilization(calls, device->handle, reading);
     if (!device->mig.on && untold(nvml, DENIED_OTHER, rc, GPU_HAS_UTILIZATION, reading))
         return rc;
+    nvml_read_facts(calls, device->handle, reading->facts);
     rc = nvml_gpm_read(calls, &device->gpm, device->handle, NVML_NO_INSTANCE, nodetime_now_ns(), reading->metrics);
     if (nvml_device_failed(rc) || (!device->mig.on && failed(nvml, DENIED_METRICS, rc))) /* of parts, not of a whole */
         return rc;
@@ -121,6 +123,7 @@ static void set_error(struct gpu_reading *reading, struct nvml_gpm *gpm, int cod
     reading->valid = 0;
     memset(reading->refused, 0, sizeof reading->refused);
     memset(reading->metrics, 0, sizeof reading->metrics);
+    memset(reading->facts, 0, sizeof reading->facts);
     reading->process_count = 0;
     gpm->sampled = false;
 }
