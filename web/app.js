@@ -1,9 +1,9 @@
 /* The page's frame: which view is shown, the line to the daemon, light and dark, keys. */
 import {h, set_attribute, set_text} from "/dom.js";
-import {count, gib, percent, running_states, share_word, watts} from "/format.js";
+import {count, gib, moment, percent, running_states, share_word, watts} from "/format.js";
 import {reserved_bytes, Gpus} from "/gpus.js";
 import {Lists} from "/jobs.js";
-import {connect, fetch_series, node, on, reconnect, set_token} from "/live.js";
+import {connect, fetch_series, node, now_ns, on, reconnect, set_token} from "/live.js";
 import {Problems} from "/problems.js";
 import {announce} from "/say.js";
 
@@ -37,9 +37,26 @@ function node_figures() {
     ];
 }
 
+/* What sharing has saved, simulated: a sentence of the daemon's, and how old it is. */
+class Saved {
+    constructor() {
+        this.what = h("span");
+        this.root = h("p", {class: "saved", hidden: true}, this.what, " ", h("a", {href: "#/what-if"}, "What if"));
+    }
+
+    update() {
+        const saved = node.status?.saved;
+        this.root.hidden = !saved;
+        if (saved)
+            set_text(this.what, saved.gpu_alone_ns === null ? `What sharing saves is ${saved.text}.`
+                : `Simulated: sharing ${saved.text}, against one job a GPU; computed ${moment(saved.at_ns, now_ns())}.`);
+    }
+}
+
 function overview() {
     const figures = h("dl", {class: "figures", "aria-label": "The node now"});
     const problems = new Problems();
+    const saved = new Saved();
     const gpus = new Gpus();
     const lists = new Lists();
     const select = h("select", {id: "span", onchange: () => fetch_series(Number(select.value)).catch(() => {})},
@@ -52,11 +69,14 @@ function overview() {
         h("div", {class: "board-head"}, h("h2", {id: "gpus-title"}, "GPUs"), key,
             h("p", {class: "map-key"}, "each with its SM activity; the line is the memory in use"), h("label", {for: "span"}, "Curves"), select),
         gpus.root));
-    const root = h("div", {class: "overview"}, h("h1", {class: "unseen"}, "Overview"), problems.root, figures, board, lists.root);
+    const root = h("div", {class: "overview"}, h("h1", {class: "unseen"}, "Overview"), problems.root, h("div", {class: "now"}, figures, saved.root), board, lists.root);
     /* Beside each other, the running jobs stand under their GPUs, and the queue at the page's top. */
     const wide = matchMedia("(min-width: 1700px)");
     const put_running = () => lists.put_running(wide.matches ? board : null);
-    const update_figures = () => figures.replaceChildren(...node_figures());
+    const update_figures = () => {
+        figures.replaceChildren(...node_figures());
+        saved.update();
+    };
     const offs = [
         on("gpus series", () => gpus.update()),
         on("gpus status", update_figures),

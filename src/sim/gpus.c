@@ -66,6 +66,7 @@ static void integrate(struct sim *sim, struct sim_board *board)
     board->energy_j += seconds * contention_power_w(board->activity, sim->node->idle_w, sim->node->full_w);
     board->activity_ns += seconds * 1e9 * board->activity;
     board->byte_seconds += seconds * (double)board->used_bytes;
+    board->held_s += board->resident_count ? seconds : 0;
     board->updated_ns = sim->now_ns;
 }
 
@@ -248,6 +249,8 @@ void gpus_add(struct sim *sim, struct sim_run *run)
     for (uint32_t k = 0; k < run->gpu_count; k++) {
         struct sim_gpu *gpu = &sim->gpus[run->sides[k].gpu];
         array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
+        integrate(sim, board_of(sim, run->sides[k].gpu));
+        board_of(sim, run->sides[k].gpu)->resident_count++;
         gpu->residents[gpu->resident_count++] = (struct sim_resident){.run = run, .side = k};
         show(sim, run->sides[k].gpu);
     }
@@ -262,6 +265,8 @@ void gpus_remove(struct sim *sim, struct sim_run *run)
             if (gpu->residents[i].run != run)
                 gpu->residents[kept++] = gpu->residents[i];
         gpu->resident_count = kept;
+        integrate(sim, board_of(sim, run->sides[k].gpu));
+        board_of(sim, run->sides[k].gpu)->resident_count--;
         if (run->phase == SIM_SETTLED)
             set_memory(sim, run->sides[k].gpu, -sim_use_of(&sim->jobs[run->job], k)->resident_bytes);
     }

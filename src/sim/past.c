@@ -455,9 +455,9 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
 }
 
 void past_finish(struct past *past, enum share_mode mode, const struct contention_params *contention, int64_t load_ns,
-                 struct past_jobs *jobs)
+                 int64_t last_ns, struct past_jobs *jobs)
 {
-    int64_t first_ns = INT64_MAX;
+    int64_t first_ns = INT64_MAX, since_ns = last_ns ? past->last_ns - last_ns : INT64_MIN;
 
     *jobs = (struct past_jobs){.gpu_count = (uint32_t)past->gpu_count};
     for (size_t i = 0; i < past->gpu_count; i++)
@@ -468,6 +468,8 @@ void past_finish(struct past *past, enum share_mode mode, const struct contentio
     past->items = xcalloc(past->job_count + 1, sizeof *past->items);
     for (size_t i = 0; i < past->job_count; i++) {
         struct past_job *job = past->jobs[i];
+        if (job->submitted_ns < since_ns)
+            continue;
         if (!job->final) {
             jobs->left_out++;
             continue;

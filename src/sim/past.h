@@ -36,8 +36,8 @@ struct past_jobs {
 };
 
 /* After the last record: works the jobs out. `share`: how jobs shared GPUs of which no record says it. load_ns: as in
- * sim_options. */
+ * sim_options. last_ns: 0, or only the jobs that were submitted within this time before the last record. */
 void past_finish(struct past *past, enum share_mode share, const struct contention_params *contention, int64_t load_ns,
-                 struct past_jobs *jobs);
+                 int64_t last_ns, struct past_jobs *jobs);
 
 #endif

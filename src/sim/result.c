@@ -82,6 +82,7 @@ void result_fill(const struct sim *sim, struct sim_result *result)
     fill_measures(sim, result);
     for (uint32_t i = 0; i < sim->node->gpu_count; i++) {
         result->energy_j += sim->boards[i].energy_j;
+        result->held_s += sim->boards[i].held_s;
         result->activity_mean += sim->boards[i].activity_ns / 1e9;
         result->memory_mean_bytes += sim->boards[i].byte_seconds;
     }

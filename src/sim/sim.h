@@ -105,6 +105,7 @@ struct sim_result {
     struct sim_times execution;        /* end - last launch */
     struct sim_times completion;       /* end - submission */
     double energy_j;                   /* of all GPUs over the makespan */
+    double held_s;                     /* GPUs times how long they held at least one job */
     uint64_t oom;                      /* launches that ran out of memory */
     uint64_t moved;                    /* launches that were moved off */
     struct measures measures;          /* of the jobs that completed; run time alone is the work, without loading */

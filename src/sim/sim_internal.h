@@ -50,6 +50,8 @@ struct sim_board {
     int64_t updated_ns;
     double activity;
     int64_t used_bytes;
+    uint32_t resident_count; /* of all its instances */
+    double held_s;           /* with some */
     double energy_j;
     double activity_ns;
     double byte_seconds;

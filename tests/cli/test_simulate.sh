@@ -89,7 +89,7 @@ assert abs(one["jct_s"]["mean"] + other["jct_s"]["mean"] - 2 * two["jct_s"]["mea
 assert one["seeds"] == 1 and two["seeds"] == 2
 assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict) and "sd" in value)
 assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
-assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom moved "
+assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j gpu_held_s oom moved "
     "sharing_slowdown_mean sharing_slowdown_p95 sharing_slowdown_max bounded_slowdown_mean bounded_slowdown_p95 "
     "bounded_slowdown_max jain_index users incomplete refused given_up never_ended predicted_slowdown_max smact_mean "
     "share requests".split()), sorted(one)' "$T/out" first.json second.json ||

@@ -24,10 +24,12 @@ whatif() {
 
 whatif fails 'none of its jobs has run to an end'
 whatif refused
-head -12 "$SOURCE/data/traces/thesis_60.csv" >trace.csv
+head -13 "$SOURCE/data/traces/thesis_60.csv" >trace.csv
 expect_ok play trace.csv --output-dir "$T/played"
 jobs=$(($(grep -c '^[0-9]' trace.csv)))
 : >"$T/calls"
+whatif saved "$jobs" # after that no job ends, so that carmad asks nothing of its own
+grep -q -- '--last=7d --set' "$T/calls" || fail "it is not the last days: $(cat "$T/calls")"
 whatif answers "$jobs"
 grep -q -- '--set=max_gpus_per_user=7' "$T/calls" || fail "the setting is not kept: $(cat "$T/calls")"
 grep -q -- '--set=settle=20' "$T/calls" || fail "the setting is not kept: $(cat "$T/calls")"

@@ -3,6 +3,7 @@
   fails TEXT      a question fails, and says why with this text
   refused         questions that are not valid
   answers JOBS    a question's answer is there, about JOBS jobs
+  saved JOBS      what sharing has saved is simulated by itself, once JOBS jobs have ended
   waits           one is simulated (until killed), others wait, more are refused
   kills TEXT      a simulation is killed, and says so
   begins          asks one
@@ -120,6 +121,12 @@ def answers(jobs):
         last = answer_of(ask(policies=["lug"]))
     assert call("GET", f"/v1/whatif/{last['id'] - 7}")[0] == 200
     assert call("GET", f"/v1/whatif/{last['id'] - 8}")[0] == 404
+
+
+def saved(jobs):
+    saved = until(lambda: (now := call("GET", "/v1/status")[1]["saved"]) and now["jobs"] == int(jobs) and now, "it is never simulated")
+    assert 0 < saved["gpu_ns"] < saved["gpu_alone_ns"] and saved["wait_ns"] < saved["wait_alone_ns"], saved
+    assert saved["text"].startswith("saves ") and f"({jobs} jobs of the last 7 days)" in saved["text"], saved
 
 
 def simulated():

@@ -29,7 +29,7 @@ static struct past *past_of(const struct sim_job *jobs, size_t count, struct pas
 
     options.core.learn = true; /* so that it wants the samples */
     fail_if(sim_run(jobs, count, &two_gpus, &options, &observer, &result, &trouble) != 0, trouble);
-    past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, past);
+    past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, 0, past);
     return recorded;
 }
 
@@ -116,7 +116,7 @@ TEST(what_is_left_out)
     note(recorded, (struct record){.type = RECORD_LOST, .at_ns = SECONDS(200), .job = 3});
     note(recorded,
          (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(212), .job = 4, .exited = {.cause = EXIT_COMPLETED}});
-    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), 0, &past);
     assert_int_equal(past.count, 2); /* 2 and 4 */
     assert_int_equal(past.left_out, 3);
     assert_int_equal(past.inferred, 2);
@@ -145,7 +145,7 @@ static double work_of_two(enum share_mode share, struct core_config config)
     }
     for (uint64_t job = 1; job <= 2; job++)
         note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(112), .job = job});
-    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), 0, &past);
     assert_int_equal(past.count, 2);
     double work_s = (double)past.items[0].work_ns / 1e9;
     past_free(recorded);
@@ -173,6 +173,27 @@ static void sample(struct past *recorded, double at_s, int32_t permille)
                                    .sample = {.gpu = 0, .smact_permille = permille}});
 }
 
+/* Of jobs that were submitted at 0, 100 and 200 s, the last of which ended at 300 s, those of the last 200 s. */
+TEST(only_the_last_are_kept)
+{
+    struct past *recorded = past_new();
+    struct past_jobs past;
+
+    for (uint64_t job = 0; job < 3; job++) {
+        note(recorded, (struct record){.type = RECORD_SUBMITTED,
+                                       .at_ns = SECONDS(100 * job),
+                                       .job = job + 1,
+                                       .submitted = {.gpus = 1, .request_bytes = -1}});
+        note(recorded, (struct record){
+                           .type = RECORD_PLACED, .at_ns = SECONDS(100 * job), .job = job + 1, .placed = {.count = 1}});
+        note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(100 * job + 100), .job = job + 1});
+    }
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), SECONDS(200), &past);
+    assert_int_equal(past.count, 2);
+    assert_int_equal(past.items[1].arrival_ns, SECONDS(100));
+    past_free(recorded);
+}
+
 /* Only the readings of a whole window of a job that was alone all the while are its own. */
 TEST(samples_that_tell)
 {
@@ -195,7 +216,7 @@ TEST(samples_that_tell)
     sample(recorded, 450, 900); /* the window still shows the other one */
     sample(recorded, 600, 720);
     note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(700), .job = 1});
-    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), 0, &past);
     assert_int_equal(past.count, 2);
     assert_near(past.items[0].uses[0].activity, 0.71, 1e-9);
     assert_int_equal(past.inferred, 1);

@@ -194,6 +194,20 @@ static void print_csv(const struct stats_options *stats, const json_t *reply)
     }
 }
 
+/* What sharing has saved on the whole node, where the daemon has simulated that. */
+static void print_saved(struct cli *cli)
+{
+    CLEANUP(json_release) json_t *status = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
+    struct error err;
+
+    if (cli_call(cli, "GET", "/v1/status", NULL, &status, &err) || !json_object_get(status, "saved"))
+        return;
+    text = answer_safe_text(json_object_get(status, "saved"), "text");
+    if (answer_integer(json_object_get(status, "saved"), "gpu_alone_ns", -1) >= 0)
+        printf("simulated, of the node: sharing %s, against one job a GPU\n", text);
+}
+
 int cmd_stats(struct cli *cli, int argc, char **argv)
 {
     CLEANUP(json_release) json_t *reply = NULL;
@@ -211,11 +225,13 @@ int cmd_stats(struct cli *cli, int argc, char **argv)
     ended_put_query(&path, &stats.jobs, by);
     if (cli_call(cli, "GET", path.text, NULL, &reply, &err))
         return cli_fail("%s", err.text);
-    if (stats.jobs.json)
+    if (stats.jobs.json) {
         cli_print_json(reply);
-    else if (stats.jobs.csv)
+    } else if (stats.jobs.csv) {
         print_csv(&stats, reply);
-    else
+    } else {
         print_stats(&stats, reply);
+        print_saved(cli);
+    }
     return CLI_OK;
 }

@@ -107,7 +107,7 @@ int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source 
 
     *jobs = (struct simulate_jobs){0};
     if (is_directory(source->trace))
-        rc = simulate_jobs_load_store(jobs, source->trace, share, contention, err);
+        rc = simulate_jobs_load_store(jobs, source, share, contention, err);
     else
         rc = load_trace(jobs, source, err);
     if (rc)

@@ -19,6 +19,7 @@ enum {
     KEY_TRACE = 0x200,
     KEY_WORKLOADS,
     KEY_VC,
+    KEY_LAST,
     KEY_NODE,
     KEY_GPUS,
     KEY_GPU_MEMORY,
@@ -51,6 +52,7 @@ static const struct argp_option options[] = {
      1},
     {"workloads", KEY_WORKLOADS, "FILE", 0, "the needs of the trace's workloads (default: the installed ones)", 1},
     {"vc", KEY_VC, "NAME", 0, "only this virtual cluster of a trace that has several", 1},
+    {"last", KEY_LAST, "TIME", 0, "of a carmad's past only the jobs that were submitted within this time, e.g. 7d", 1},
     {"node", KEY_NODE, "PROFILE", 0, "the server: a name of share/carma/nodes, or a file (default: a100x4-40g)", 1},
     {"gpus", KEY_GPUS, "N", 0, "this number of GPUs instead of the profile's", 1},
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "this usable memory of each instead of the profile's", 1},
@@ -246,6 +248,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_VC:
         wanted->source.vc = arg;
         return 0;
+    case KEY_LAST:
+        if (parse_duration(arg, &wanted->source.last_ns, &err))
+            return cli_bad_usage(state, "--last: %s", err.text);
+        return wanted->source.last_ns ? 0 : cli_bad_usage(state, "--last '%.40s' is no time: give one, e.g. 7d", arg);
     case KEY_NODE:
         wanted->profile = arg;
         return 0;

@@ -14,7 +14,7 @@ enum figure_kind { KIND_SECONDS, KIND_JOULES, KIND_COUNT, KIND_RATIO, KIND_SHARE
 
 static const struct figure {
     const char *member;
-    const char *title;
+    const char *title;  /* NULL: in JSON alone */
     const char *column; /* in a comparison; NULL: not there */
     enum figure_kind kind;
     bool change; /* a comparison shows its change */
@@ -27,6 +27,7 @@ static const struct figure {
     [SIM_JCT_P95] = {"jct_p95_s", "JCT, p95", NULL, KIND_SECONDS, false, 0},
     [SIM_WAIT_P95] = {"wait_p95_s", "wait time, p95", NULL, KIND_SECONDS, false, 0},
     [SIM_ENERGY] = {"energy_j", "energy", "energy", KIND_JOULES, true, 2},
+    [SIM_HELD] = {"gpu_held_s", NULL, NULL, KIND_SECONDS, false, 0},
     [SIM_OOM] = {"oom", "out-of-memory crashes", "OOM", KIND_COUNT, false, 0},
     [SIM_MOVED] = {"moved", "jobs moved off a GPU", NULL, KIND_COUNT, false, 0},
     [SIM_SHARING_MEAN] = {"sharing_slowdown_mean", "sharing slowdown, mean", NULL, KIND_RATIO, false, 0},
@@ -60,6 +61,7 @@ void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const s
         [SIM_JCT_P95] = result->completion.p95_s,
         [SIM_WAIT_P95] = result->wait.p95_s,
         [SIM_ENERGY] = result->energy_j,
+        [SIM_HELD] = result->held_s,
         [SIM_OOM] = (double)result->oom,
         [SIM_MOVED] = (double)result->moved,
         [SIM_SHARING_MEAN] = result->measures.sharing.mean,
@@ -170,6 +172,8 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
     for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
         CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(outcome, f));
         CLEANUP(free_ptr) char *sd = value_text(figures[f].kind, simulate_sd(outcome, f));
+        if (!figures[f].title)
+            continue;
         if ((is_of_the_lost(f) || f == SIM_MOVED) && simulate_mean(outcome, f) == 0)
             continue;
         table_cell(table, STYLE_NONE, "%s", figures[f].title);

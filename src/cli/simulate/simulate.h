@@ -55,6 +55,7 @@ struct simulate_source {
     const char *trace;     /* a file; or a daemon's state directory */
     const char *workloads; /* NULL: the installed ones */
     const char *vc;        /* NULL: all virtual clusters */
+    int64_t last_ns;       /* 0: all; else of a daemon's jobs those submitted within this time before its last record */
 };
 
 /* Reads the trace and makes jobs of it that request nothing. */
@@ -67,7 +68,7 @@ int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint
 void simulate_jobs_release(struct simulate_jobs *jobs);
 
 /* The same from the state directory of a daemon (simulate/store.c); stderr names the parts left out. */
-int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
+int simulate_jobs_load_store(struct simulate_jobs *jobs, const struct simulate_source *source, enum share_mode share,
                              const struct contention_params *contention, struct error *err);
 
 /* ---- The jobs' requests (simulate/requests.c) ---- */
@@ -148,6 +149,7 @@ enum simulate_figure {
     SIM_JCT_P95,
     SIM_WAIT_P95,
     SIM_ENERGY,
+    SIM_HELD,
     SIM_OOM,
     SIM_MOVED,
     SIM_SHARING_MEAN,

@@ -14,7 +14,7 @@ static int feed(uint64_t seq, const struct record *record, void *past)
     return 0;
 }
 
-int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
+int simulate_jobs_load_store(struct simulate_jobs *jobs, const struct simulate_source *source, enum share_mode share,
                              const struct contention_params *contention, struct error *err)
 {
     struct contention_params usual = *contention;
@@ -25,12 +25,13 @@ int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, 
     usual.spread = 0; /* nobody recorded who crowds whom out */
     sim_options_default(&defaults);
     jobs->past = past_new();
-    rc = store_read(directory, feed, jobs->past, err);
+    rc = store_read(source->trace, feed, jobs->past, err);
     if (rc)
         return rc;
-    past_finish(jobs->past, share, &usual, defaults.load_ns, &past);
+    past_finish(jobs->past, share, &usual, defaults.load_ns, source->last_ns, &past);
     if (past.count == 0)
-        return error_set(err, EINVAL, "%s: none of its jobs has run to an end: let some", directory);
+        return error_set(err, EINVAL, "%s: none of its jobs%s has run to an end: let some", source->trace,
+                         source->last_ns ? " of that time" : "");
     jobs->count = past.count;
     jobs->gpu_count = past.gpu_count;
     jobs->gpu_bytes = past.total_bytes;

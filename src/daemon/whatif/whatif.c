@@ -10,20 +10,29 @@
 #include "base/install.h"
 #include "base/json/json_read.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "config/config.h"
 #include "daemon/node/node.h"
 #include "daemon/low_child.h"
+#include "daemon/whatif/savings.h"
 #include "trace/profile.h"
 
 #define PROFILES_MAX    32
 #define PROFILE_DEFAULT "a100x4-40g"
 #define NAME_LIMIT      64
 
+/* What sharing has saved is looked at again after both, where a job has ended since. */
+#define SAVED_PERIOD_NS     (INT64_C(3600) * NS_PER_SEC) /* node time */
+#define SAVED_WALL_MS       20000
+#define SAVED_FIRST_WALL_MS 10000 /* after carmad's begin */
+
 /* A question, and in time its answer. */
 struct question {
     uint64_t id;
     uid_t uid;
+    bool own;      /* the daemon's: what sharing has saved */
     char *compare; /* the policies, as carma simulate takes them */
     json_t *names; /* their names in the answer */
     bool done;
@@ -44,6 +53,10 @@ struct whatif {
         char *path;
     } profiles[PROFILES_MAX]; /* the GPUs with a known power model */
     size_t profile_count;
+    uv_timer_t *saved_timer;
+    json_t *saved;        /* what sharing has saved; NULL: not asked for yet */
+    int64_t saved_at_ns;  /* node time, when that was last begun */
+    uint64_t saved_ended; /* jobs that had ended then */
 };
 
 static void question_free(struct question *question)
@@ -142,6 +155,8 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
 
     whatif->child = NULL;
     whatif->current = NULL;
+    if (question->own)
+        DL_DELETE(whatif->questions, question);
     question->done = true;
     question->err = *err;
     if (rc == 0) {
@@ -149,18 +164,25 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
         if (json_array_size(question->outcomes) != json_array_size(question->names))
             error_set(&question->err, EPROTO, "the simulation says what is no answer: is all of carma of one version?");
     }
+    if (question->own) {
+        json_decref(whatif->saved);
+        whatif->saved = *question->err.text ? savings_unknown(question->err.text, whatif->saved_at_ns)
+                                            : savings_to_json(question->outcomes, whatif->saved_at_ns);
+        question_free(question);
+    }
     start_next(whatif);
 }
 
 static int start(struct whatif *whatif, struct question *question)
 {
-    static const struct low_child_limits limits = {.what = "simulation",
-                                                   .too_long = "ask about fewer policies",
-                                                   .too_large = "this node's past is too long for it",
-                                                   .time_s = WHATIF_TIME_LIMIT_S,
-                                                   .memory_bytes = WHATIF_MEMORY_LIMIT,
-                                                   .output_bytes = WHATIF_OUTPUT_LIMIT,
-                                                   .status = WHATIF_INCOMPLETE};
+    static const char past[] = "this node's past is too long for it";
+    const struct low_child_limits limits = {.what = "simulation",
+                                            .too_long = question->own ? past : "ask about fewer policies",
+                                            .too_large = past,
+                                            .time_s = WHATIF_TIME_LIMIT_S,
+                                            .memory_bytes = WHATIF_MEMORY_LIMIT,
+                                            .output_bytes = WHATIF_OUTPUT_LIMIT,
+                                            .status = WHATIF_INCOMPLETE};
     const struct config *config = &whatif->daemon->config;
     CLEANUP(words_release) struct words words = {0};
 
@@ -172,7 +194,7 @@ static int start(struct whatif *whatif, struct question *question)
     add_word(&words, xasprintf("--share=%s", share_name(config->share.mode, config->core.mps_domain)));
     add_word(&words, xasprintf("--compare=%s", question->compare));
     add_word(&words, xstrdup("--json"));
-    add_word(&words, xasprintf("--steps=%d", WHATIF_STEPS));
+    add_word(&words, question->own ? xasprintf("--last=%dd", SAVINGS_DAYS) : xasprintf("--steps=%d", WHATIF_STEPS));
     add_settings(config, &words);
     return low_child_start(whatif->daemon->loop, words.items, NULL, &limits, on_ended, whatif, &whatif->child,
                            &question->err);
@@ -199,6 +221,48 @@ static void start_next(struct whatif *whatif)
             }
         }
     }
+}
+
+/* ---- What sharing has saved ---- */
+
+static const char *present_policy(const struct config *config)
+{
+    return strcmp(config->policy, "default") == 0 ? config->core.policy : config->policy;
+}
+
+static uint64_t ended_count(const struct daemon *daemon)
+{
+    uint64_t count = 0;
+
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        count += job_state_ended(state) ? daemon->views.counts[state] : 0;
+    return count;
+}
+
+static void on_saved_due(uv_timer_t *timer)
+{
+    struct whatif *whatif = timer->data;
+    const struct config *config = &whatif->daemon->config;
+    int64_t now_ns = nodetime_now_ns();
+    uint64_t ended = ended_count(whatif->daemon);
+    struct question *question;
+
+    if (ended == whatif->saved_ended || (whatif->saved && now_ns - whatif->saved_at_ns < SAVED_PERIOD_NS))
+        return;
+    whatif->saved_at_ns = now_ns;
+    whatif->saved_ended = ended;
+    question = xcalloc(1, sizeof *question);
+    question->own = true;
+    question->compare = xasprintf("%s,exclusive", config->policy);
+    question->names = json_pack("[s, s]", present_policy(config), "exclusive");
+    DL_APPEND(whatif->questions, question);
+    if (!whatif->current)
+        start_next(whatif);
+}
+
+json_t *whatif_saved_to_json(const struct whatif *whatif)
+{
+    return whatif && whatif->saved ? json_incref(whatif->saved) : json_null();
 }
 
 /* ---- Requests ---- */
@@ -272,7 +336,7 @@ static int read_question(const struct whatif *whatif, const struct http_request 
         rc = error_set(err, EINVAL, "the request is not {\"policies\": [name], \"settings\": {key: text}}");
     config_init_default(&scratch);
     /* First the present policy: the others are compared with it. */
-    question->names = json_pack("[s]", strcmp(config->policy, "default") == 0 ? config->core.policy : config->policy);
+    question->names = json_pack("[s]", present_policy(config));
     strbuf_puts(&compare, config->policy);
     if (!rc)
         rc = read_settings(wanted, &scratch, &settings, err);
@@ -290,8 +354,10 @@ static bool has_room(const struct whatif *whatif, struct http_request *request)
     unsigned waiting = 0, own = 0;
 
     DL_FOREACH (whatif->questions, question) {
-        waiting += !question->done && question != whatif->current;
-        own += !question->done && question != whatif->current && question->uid == request->uid;
+        if (question->done || question->own || question == whatif->current)
+            continue;
+        waiting++;
+        own += question->uid == request->uid;
     }
     if (own >= WHATIF_WAITING_PER_UID)
         http_reply_error(request, 503, "%u simulations of yours are waiting: wait for their answers", own);
@@ -347,7 +413,7 @@ void whatif_show(struct whatif *whatif, struct http_request *request, const char
     DL_FOREACH (whatif->questions, question) {
         CLEANUP(free_ptr) char *own = xasprintf("%" PRIu64, question->id);
 
-        if (strcmp(own, id) == 0)
+        if (!question->own && strcmp(own, id) == 0)
             break;
     }
     if (!question) {
@@ -370,12 +436,21 @@ void whatif_show(struct whatif *whatif, struct http_request *request, const char
 
 /* ---- From begin to end ---- */
 
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
 struct whatif *whatif_new(struct daemon *daemon)
 {
     struct whatif *whatif = xcalloc(1, sizeof *whatif);
 
     whatif->daemon = daemon;
     learn_profiles(whatif);
+    whatif->saved_timer = xmalloc(sizeof *whatif->saved_timer);
+    uv_timer_init(daemon->loop, whatif->saved_timer);
+    whatif->saved_timer->data = whatif;
+    uv_timer_start(whatif->saved_timer, on_saved_due, SAVED_FIRST_WALL_MS, SAVED_WALL_MS);
     return whatif;
 }
 
@@ -385,6 +460,8 @@ void whatif_free(struct whatif *whatif)
 
     if (!whatif)
         return;
+    uv_close((uv_handle_t *)whatif->saved_timer, free_handle);
+    json_decref(whatif->saved);
     low_child_free(whatif->child);
     DL_FOREACH_SAFE (whatif->questions, question, next)
         question_free(question);

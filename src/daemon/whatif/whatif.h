@@ -26,4 +26,8 @@ void whatif_free(struct whatif *whatif);
 void whatif_ask(struct whatif *whatif, struct http_request *request);                  /* POST /v1/whatif */
 void whatif_show(struct whatif *whatif, struct http_request *request, const char *id); /* GET /v1/whatif/ID */
 
+/* What sharing has saved (whatif/savings.h), as last simulated; null: not yet. It is looked at about once an hour, as a
+ * question of the daemon's own among those of users. A new reference. */
+json_t *whatif_saved_to_json(const struct whatif *whatif);
+
 #endif
