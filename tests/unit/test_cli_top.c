@@ -120,6 +120,22 @@ static void expect_ids(const struct top_model *model, enum top_pane pane, const 
     assert_string_equal(ids.text, wanted);
 }
 
+/* What is done with a row of an array is done with all its jobs, and the question says so. */
+TOP_TEST(an_array_is_one_row)
+{
+    model->focus = TOP_QUEUE;
+    model->cursors[TOP_QUEUE].selected = 2;
+    expect_shown(model, "11_[3-99%8] later");
+    press(model, "c");
+    assert_string_equal(model->which, "ids=11_[3-99]&state=HELD");
+    expect_shown(model, "cancel all these waiting jobs of the array, 11_[3-99]? y/n");
+    assert_int_equal(press(model, "y"), TOP_CANCEL);
+    model->cursors[TOP_QUEUE].selected = 1;
+    press(model, "c");
+    assert_string_equal(model->which, "");
+    expect_shown(model, "cancel job 10? y/n");
+}
+
 TOP_TEST(jobs_are_sorted)
 {
     expect_ids(model, TOP_RUNNING, "7 8");

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "cli/show/answer.h"
+#include "cli/top/problems.h"
 
 #define GPUS_BESIDE_TEXT 20 /* lines of a screen from which on the GPUs stay in sight above a text */
 
@@ -150,6 +151,16 @@ static struct totals totals_of(const struct top_model *model)
     return totals;
 }
 
+/* What sharing has saved, where that is known. */
+static void put_saved(struct top_line *line, const struct top_screen *screen, const json_t *saved)
+{
+    int64_t alone_ns = answer_integer(saved, "gpu_alone_ns", -1), shared_ns = answer_integer(saved, "gpu_ns", -1);
+
+    if (alone_ns >= 0 && shared_ns >= 0)
+        put_part(line, screen, STYLE_DIM, "sharing saves %.1f of %.1f GPU h (simulated)",
+                 (double)(alone_ns - shared_ns) / 3.6e12, (double)alone_ns / 3.6e12);
+}
+
 static void put_gpus_line(const struct top_model *model, struct top_screen *screen)
 {
     struct top_line *line = top_screen_line(screen, TOP_PLAIN);
@@ -167,10 +178,31 @@ static void put_gpus_line(const struct top_model *model, struct top_screen *scre
         put_part(line, screen, STYLE_NONE, "%" PRId64 " W", (totals.power_mw + 500) / 1000);
     if (totals.energy_mj >= 0)
         put_part(line, screen, STYLE_NONE, "%s so far", answer_energy(totals.energy_mj, energy));
+    put_saved(line, screen, json_object_get(model->picture.status, "saved"));
     if (answer_text(model->picture.gpus, "problem"))
         put_part(line, screen, STYLE_RED, "%s", answer_text(model->picture.gpus, "problem"));
     if (answer_text(model->picture.gpus, "limits"))
         put_part(line, screen, STYLE_DIM, "%s", answer_text(model->picture.gpus, "limits"));
+}
+
+/* As many of them as are worth their lines, on a screen of that height. */
+static void put_problems(const struct top_model *model, struct top_screen *screen)
+{
+    size_t most = screen->height < 20 ? 0 : screen->height < 40 ? 2 : 5;
+    struct top_problems problems;
+
+    top_problems_find(model, &problems);
+    for (size_t i = 0; i < problems.count && i < most; i++) {
+        struct top_line *line = top_screen_line(screen, TOP_PLAIN);
+        top_put(line, problems.items[i].is_grave ? STYLE_RED : STYLE_YELLOW, 2, false, "!");
+        if (i + 1 == most && problems.count > most) {
+            CLEANUP(free_ptr) char *more = xasprintf("(%zu more) ", problems.count - most);
+            top_put_text(line, STYLE_DIM, screen->width - line->width, more);
+        }
+        top_put_text(line, problems.items[i].is_grave ? STYLE_RED : STYLE_YELLOW, screen->width - line->width,
+                     problems.items[i].text);
+    }
+    top_problems_release(&problems);
 }
 
 static void put_header(const struct top_model *model, struct top_screen *screen)
@@ -188,6 +220,7 @@ static void put_header(const struct top_model *model, struct top_screen *screen)
     }
     if (screen->height >= 16)
         put_gpus_line(model, screen);
+    put_problems(model, screen);
 }
 
 /* ---- The last line ---- */
@@ -201,7 +234,9 @@ static void put_status(const struct top_model *model, struct top_screen *screen)
         text = xasprintf("/%s_   (name, user or state; Enter: keep, Esc: show all)", model->filter);
         top_put_text(line, STYLE_BOLD, screen->width, text);
     } else if (model->cancel_job >= 0) {
-        text = xasprintf("cancel job %" PRId64 "? y/n", model->cancel_job);
+        text = *model->which ? xasprintf("cancel all these waiting jobs of the array, %.*s? y/n",
+                                         (int)(strcspn(model->which, "&") - 4), model->which + 4)
+                             : xasprintf("cancel job %" PRId64 "? y/n", model->cancel_job);
         top_put_text(line, STYLE_BOLD, screen->width, text);
     } else if (*model->message) {
         top_put_text(line, model->message_bad ? STYLE_RED : STYLE_BOLD, screen->width, model->message);
@@ -224,6 +259,8 @@ static void put_status(const struct top_model *model, struct top_screen *screen)
         put_part(line, screen, STYLE_DIM, "< > sort");
         put_part(line, screen, STYLE_DIM, "/ filter");
         put_part(line, screen, STYLE_DIM, "u mine");
+        if (!model->cluster)
+            put_part(line, screen, STYLE_DIM, "a arrays");
     }
 }
 

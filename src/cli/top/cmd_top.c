@@ -67,6 +67,7 @@ static struct top_wish wish_of(const struct top_model *model)
 
     memset(&wish, 0, sizeof wish); /* it is compared as bytes */
     wish.waiting = top_model_wanted(model);
+    wish.unfolded = model->unfolded;
     wish.uid = model->mine ? model->uid : -1;
     wish.details_of = model->mode == TOP_DETAILS ? model->shown_job : -1;
     wish.log_of = model->mode == TOP_LOG ? model->shown_job : -1;
@@ -132,7 +133,7 @@ static void draw(struct top *top)
 
 static void ask_for(struct top *top, int64_t job, const char *verb)
 {
-    if (top_fetch_do(top->fetch, job, verb))
+    if (top_fetch_do(top->fetch, job, verb, top->model.which))
         return;
     snprintf(top->model.message, sizeof top->model.message,
              "the daemon has not answered the last request yet: try again");

@@ -39,6 +39,7 @@ struct top_fetch {
     bool wish_changed;
     int64_t job;      /* of `verb` */
     const char *verb; /* NULL: nothing is to be done */
+    char which[96];   /* of several jobs: their selection; "": that one */
     struct top_news news;
 
     /* The thread's own. */
@@ -73,7 +74,9 @@ static int ask_daemon(struct top_fetch *fetch, const struct top_wish *wish, stru
                       struct error *err)
 {
     CLEANUP(free_ptr) char *whose = wish->uid >= 0 ? xasprintf("&uid=%" PRId64, wish->uid) : xstrdup("");
-    CLEANUP(free_ptr) char *waiting = xasprintf("/v1/jobs?state=waiting&limit=%zu%s", wish->waiting, whose);
+    CLEANUP(free_ptr)
+    char *waiting =
+        xasprintf("/v1/jobs?state=waiting&limit=%zu%s%s", wish->waiting, whose, wish->unfolded ? "" : "&folded");
     int rc = ask(fetch, "GET", "/v1/status", &picture->status, err);
 
     if (!rc)
@@ -126,9 +129,23 @@ static void fetch_details(struct top_fetch *fetch, int64_t job)
     pthread_mutex_unlock(&fetch->lock);
 }
 
-static void carry_out(struct top_fetch *fetch, int64_t job, const char *verb)
+/* "cancel: 97 jobs; 2 refused: job 12 ..." */
+static void tell_many(const json_t *reply, const char *verb, char text[sizeof(struct error)])
 {
-    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRId64 "/%s", job, verb);
+    const json_t *refused = json_object_get(reply, "refused");
+    const char *first = answer_text(json_array_get(refused, 0), "error");
+    size_t done = json_array_size(json_object_get(reply, "jobs"));
+
+    snprintf(text, sizeof(struct error), "%s: %zu job%s", verb, done, done == 1 ? "" : "s");
+    if (first)
+        snprintf(text + strlen(text), sizeof(struct error) - strlen(text), "; %zu refused: %s",
+                 json_array_size(refused), first);
+}
+
+static void carry_out(struct top_fetch *fetch, int64_t job, const char *verb, const char *which)
+{
+    CLEANUP(free_ptr)
+    char *path = *which ? xasprintf("/v1/jobs/%s?%s", verb, which) : xasprintf("/v1/jobs/%" PRId64 "/%s", job, verb);
     CLEANUP(json_release) json_t *reply = NULL;
     struct error err;
     int rc = ask(fetch, "POST", path, &reply, &err);
@@ -138,6 +155,8 @@ static void carry_out(struct top_fetch *fetch, int64_t job, const char *verb)
     fetch->news.refused = rc != 0;
     if (rc)
         snprintf(fetch->news.answer, sizeof fetch->news.answer, "%s", err.text); /* it names the job */
+    else if (*which)
+        tell_many(reply, verb, fetch->news.answer);
     else
         snprintf(fetch->news.answer, sizeof fetch->news.answer, "job %" PRId64 ": %s, it is %s now", job, verb,
                  answer_text(reply, "state") ? answer_text(reply, "state") : "?");
@@ -216,6 +235,7 @@ struct turn {
     struct top_wish wish;
     int64_t job;
     const char *verb;
+    char which[96];
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -241,6 +261,7 @@ static struct turn next_turn(struct top_fetch *fetch, int64_t picture_ns, int64_
                              .wish = fetch->wish,
                              .job = fetch->job,
                              .verb = fetch->verb};
+        memcpy(turn.which, fetch->which, sizeof turn.which);
         if (turn.stop || turn.picture || turn.log)
             break;
         pthread_cond_timedwait(&fetch->wanted, &fetch->lock, &until);
@@ -275,7 +296,7 @@ static void *run(void *user)
         if (turn.stop)
             break;
         if (turn.verb) {
-            carry_out(fetch, turn.job, turn.verb);
+            carry_out(fetch, turn.job, turn.verb, turn.which);
             pthread_mutex_lock(&fetch->lock);
             fetch->verb = NULL;
             pthread_mutex_unlock(&fetch->lock);
@@ -363,7 +384,7 @@ void top_fetch_want(struct top_fetch *fetch, const struct top_wish *wish)
     pthread_mutex_unlock(&fetch->lock);
 }
 
-bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb)
+bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb, const char *which)
 {
     bool is_free;
 
@@ -372,6 +393,7 @@ bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb)
     if (is_free) {
         fetch->job = job;
         fetch->verb = verb;
+        snprintf(fetch->which, sizeof fetch->which, "%s", which);
         pthread_cond_signal(&fetch->wanted);
     }
     pthread_mutex_unlock(&fetch->lock);

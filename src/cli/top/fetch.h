@@ -12,6 +12,7 @@ struct top_fetch;
 /* The wanted data; asked for again with each picture. */
 struct top_wish {
     size_t waiting;     /* this many jobs of the queue */
+    uint64_t unfolded;  /* 1: a row for each job of an array; no bool, as there must be no padding */
     int64_t uid;        /* of this user alone; -1: of all */
     int64_t details_of; /* a job; -1: none */
     int64_t log_of;     /* a job; -1: none */
@@ -43,8 +44,9 @@ void top_fetch_stop(struct top_fetch *fetch);
 
 void top_fetch_want(struct top_fetch *fetch, const struct top_wish *wish);
 
-/* POST /v1/jobs/ID/VERB (a literal). False: the last request is not done yet. */
-bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb);
+/* POST /v1/jobs/ID/VERB (a literal), or, where `which` is not "", /v1/jobs/VERB?WHICH. False: the last request is not
+ * done yet. */
+bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb, const char *which);
 
 /* The new data; to be released. */
 void top_fetch_take(struct top_fetch *fetch, struct top_news *news);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 
@@ -118,6 +119,19 @@ static void sort_by_next(struct top_model *model, int step)
     model->message_bad = false;
 }
 
+/* The jobs of an array that wait in one state are one row: what is done with it is done with all of them. */
+static void choose_jobs(struct top_model *model, const struct top_job *job)
+{
+    const json_t *array = json_object_get(job->json, "array");
+    int64_t index = answer_integer(array, "index", 0), last = answer_integer(array, "last", index);
+    CLEANUP(free_ptr) char *state = answer_safe_text(job->json, "state");
+
+    *model->which = '\0';
+    if (last > index)
+        snprintf(model->which, sizeof model->which, "ids=%" PRId64 "_[%" PRId64 "-%" PRId64 "]&state=%.20s",
+                 answer_integer(array, "id", 0), index, last, state);
+}
+
 static enum top_request on_job(struct top_model *model, uint32_t key, int64_t *job)
 {
     const struct top_job *selected = top_model_selected(model);
@@ -131,6 +145,7 @@ static enum top_request on_job(struct top_model *model, uint32_t key, int64_t *j
         return TOP_NOTHING;
     }
     *job = selected->id;
+    choose_jobs(model, selected);
     if (key == 'h')
         return has_state(selected, "HELD") ? TOP_RELEASE : TOP_HOLD;
     if (key == 'c') {
@@ -196,6 +211,9 @@ static enum top_request use_lists(struct top_model *model, uint32_t key, int64_t
     case 'u':
         model->mine = !model->mine;
         return set_filter(model);
+    case 'a':
+        model->unfolded = !model->unfolded;
+        return TOP_NOTHING;
     case ESCAPE:
         model->mine = false;
         *model->filter = '\0';

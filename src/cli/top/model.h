@@ -88,11 +88,13 @@ struct top_model {
     char filter[TOP_FILTER]; /* words that are looked for in name, user and state */
     bool typing;             /* the filter */
     bool mine;
+    bool unfolded; /* a row for each waiting job of an array */
 
     enum top_mode mode;
     int64_t shown_job;    /* of TOP_DETAILS and TOP_LOG */
     struct top_text text; /* the content of these and TOP_HELP */
     int64_t cancel_job;   /* the question y/n; -1: none */
+    char which[96];       /* of a folded row that is acted on: its jobs, as the API selects them; "": one job */
 
     char message[sizeof(struct error)]; /* of the last thing that was asked for; "": none */
     bool message_bad;

@@ -86,11 +86,16 @@ void top_view_details(const json_t *job, const json_t *explanation, struct top_t
     top_text_release(text);
     say_member(text, "Name", job, "name");
     say_member(text, "User", job, "user");
+    say_member(text, "Project", job, "account");
+    say_member(text, "Tags", job, "tags");
     say(text, "State", "%s: %s", answer_text(job, "state") ? answer_text(job, "state") : "?",
         answer_text(explanation, "text") ? answer_text(explanation, "text") : "");
+    say_member(text, "Turn", json_object_get(explanation, "turn"), "text");
+    say_member(text, "Start", json_object_get(explanation, "start"), "text");
     say_member(text, "Last run", job, "last_end");
     say(text, "GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
         answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    say_member(text, "GPU type", job, "gpu_type");
     say_member(text, "Memory", explanation, "memory");
     if (answer_integer(job, "over_reservation_bytes", 0) > 0) {
         CLEANUP(free_ptr) char *over = answer_bytes(job, "over_reservation_bytes");
@@ -128,6 +133,7 @@ void top_view_help(struct top_text *text)
         "r               the other way round",
         "/               show jobs whose name, user or state holds words",
         "u               show only my jobs",
+        "a               a row for each waiting job of an array, or one",
         "Esc             back; show all jobs again",
         "q               quit",
         "",

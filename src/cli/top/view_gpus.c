@@ -8,13 +8,14 @@
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 
-enum { GPU, NODE, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
+enum { GPU, NODE, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, HEAT, SHARE, JOBS, COLUMNS };
 
 static const struct top_column columns[COLUMNS] = {
-    [GPU] = {"GPU", true, 3, 3, 0},      [NODE] = {"NODE", false, 0, 0, 0},   [NAME] = {"NAME", false, 10, 22, 7},
-    [BAR] = {"MEMORY", false, 8, 32, 0}, [USED] = {"USED", true, 6, 6, 0},    [TAKEN] = {"TAKEN", true, 6, 6, 4},
-    [TOTAL] = {"TOTAL", true, 6, 6, 0},  [SM] = {"SM", true, 4, 4, 0},        [SOURCE] = {"SRC", false, 4, 4, 8},
-    [POWER] = {"POWER", true, 5, 5, 5},  [SHARE] = {"SHARE", false, 9, 9, 6}, [JOBS] = {"JOBS", false, 6, 30, 0},
+    [GPU] = {"GPU", true, 3, 3, 0},      [NODE] = {"NODE", false, 0, 0, 0}, [NAME] = {"NAME", false, 10, 22, 7},
+    [BAR] = {"MEMORY", false, 8, 32, 0}, [USED] = {"USED", true, 6, 6, 0},  [TAKEN] = {"TAKEN", true, 6, 6, 4},
+    [TOTAL] = {"TOTAL", true, 6, 6, 0},  [SM] = {"SM", true, 4, 4, 0},      [SOURCE] = {"SRC", false, 4, 4, 8},
+    [POWER] = {"POWER", true, 5, 5, 5},  [HEAT] = {"TEMP", true, 4, 4, 9},  [SHARE] = {"SHARE", false, 9, 9, 6},
+    [JOBS] = {"JOBS", false, 6, 30, 0},
 };
 
 static const char *source_of(const json_t *gpu)
@@ -115,12 +116,12 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     top_put(line, lost || xid >= 0 ? STYLE_RED : drained ? STYLE_YELLOW : STYLE_NONE, width, false, out.text);
 }
 
-static void put_number(struct top_line *line, const char *format, int64_t number, size_t width)
+static void put_number(struct top_line *line, const char *unit, int64_t number, size_t width)
 {
     char text[32] = "-";
 
     if (number >= 0)
-        snprintf(text, sizeof text, strcmp(format, "W") == 0 ? "%" PRId64 " W" : "%" PRId64, number);
+        snprintf(text, sizeof text, "%" PRId64 "%s%s", number, *unit ? " " : "", unit);
     top_put(line, STYLE_NONE, width, true, text);
 }
 
@@ -166,6 +167,9 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
         break;
     case POWER: /* an instance's is its parent's */
         put_number(line, "W", power < 0 || gpu->instance ? -1 : (power + 500) / 1000, width);
+        break;
+    case HEAT:
+        put_number(line, "C", answer_integer(json_object_get(json, "health"), "temperature_c", -1), width);
         break;
     case SHARE:
         top_put(line, STYLE_NONE, width, false, answer_text(json, "share") ? answer_text(json, "share") : "-");

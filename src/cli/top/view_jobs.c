@@ -8,6 +8,8 @@
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 
+#define ID_MOST 16
+
 enum { ID, NODE, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, DONE, TIME, ENERGY, REASON, CELLS };
 
 struct pane_columns {
@@ -104,9 +106,9 @@ static void put_gpus(struct top_line *line, const struct top_job *job, bool wait
 
 static void put_id(struct top_line *line, const struct top_job *job, size_t width)
 {
-    char text[32];
+    int64_t shown = answer_integer(job->json, "shown_id", -1); /* at Slurm */
+    CLEANUP(free_ptr) char *text = shown >= 0 ? xasprintf("%" PRId64, shown) : answer_job_id(job->json);
 
-    snprintf(text, sizeof text, "%" PRId64, answer_integer(job->json, "shown_id", job->id));
     top_put(line, answer_state_style(job->json), width, true, text);
 }
 
@@ -200,11 +202,28 @@ static const char *nothing_text(const struct top_model *model, const struct pane
     return *model->filter || model->mine ? "none of them (Esc: show all again)" : pane->empty;
 }
 
-static void fit(const struct pane_columns *pane, bool cluster, size_t width, struct top_column *columns, size_t *widths)
+/* The ids of arrays' jobs are longer than others: of the rows in sight. */
+static size_t id_width(const struct top_model *model, enum top_pane which)
 {
+    size_t first = model->cursors[which].offset, end = first + model->page[which], most = 0;
+
+    for (size_t i = first; i < end && i < model->job_count[which]; i++) {
+        CLEANUP(free_ptr) char *id = answer_job_id(model->jobs[which][i].json);
+        most = strlen(id) > most ? strlen(id) : most;
+    }
+    return most;
+}
+
+static void fit(const struct top_model *model, enum top_pane which, const struct pane_columns *pane, size_t width,
+                struct top_column *columns, size_t *widths)
+{
+    size_t ids = id_width(model, which);
+
     for (size_t i = 0; i < pane->count; i++) {
         columns[i] = pane->items[i].column;
-        if (cluster && pane->items[i].cell == NODE)
+        if (pane->items[i].cell == ID && ids > columns[i].least)
+            columns[i].least = columns[i].most = ids < ID_MOST ? ids : ID_MOST;
+        if (model->cluster && pane->items[i].cell == NODE)
             columns[i].least = TOP_NODE_LEAST, columns[i].most = TOP_NODE_MOST;
     }
     top_fit(columns, pane->count, width, widths);
@@ -221,7 +240,7 @@ void top_view_jobs(const struct top_model *model, enum top_pane which, struct to
 
     if (!rows)
         return;
-    fit(pane, model->cluster, screen->width, columns, widths);
+    fit(model, which, pane, screen->width, columns, widths);
     for (size_t i = 0; i < pane->count; i++)
         if (pane->items[i].sort == model->sort[which])
             sorted = i;
