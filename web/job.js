@@ -14,10 +14,42 @@ const gib = 2 ** 30;
 
 /* ---- Data ---- */
 
+const yes = () => "yes";
+const code = (text) => h("code", null, text);
+
+/* What its submission asked for, as far as it says so: label, member of the API, form. A further field is a row. */
+const asked = [
+    ["Project", "account"], ["Tags", "tags", (text) => text.split(",").join(", ")], ["GPU type wanted", "gpu_type", code],
+    ["Not on GPUs", "exclude_gpu"], ["Alone on its GPUs", "exclusive", yes], ["Not before", "begin"],
+    ["Slowdown, at most", "max_slowdown_permille", times], ["MPS threads, at most", "mps_threads_percent", (n) => `${n}%`],
+    ["MPS memory, at most", "mps_memory_limit_bytes", size], ["Names its GPUs by", "visible_devices"],
+    ["Processors, at most", "cpus"], ["Host memory, at most", "host_memory_bytes", size], ["Host limits not in force", "host_limits_gap"],
+    ["Container", "container", code], ["Conda environment", "conda_environment", code], ["Starts again after its limit", "requeue", yes],
+    ["Tells of", "notify"], ["After each run", "on_end", code], ["Summary", "summary_name", code], ["Capture", "capture_name", code],
+    ["Transformers config", "hf_config_name", code], ["Trained by", "method"], ["Sequence length", "sequence_length"],
+    ["Batch size", "batch_size"], ["Optimizer", "optimizer"], ["Precision", "precision"], ["Not tried for its memory", "no_capture", yes],
+    ["Why it is not tried", "untried"], ["No progress looked for", "no_progress", yes], ["Attached", "attach"],
+];
+
+function asked_of(job) {
+    return asked.filter(([, member]) => job[member] !== null && job[member] !== undefined && job[member] !== false && job[member] !== "")
+        .map(([label, member, form]) => [label, (form || String)(job[member])]);
+}
+
+/* What is known of memory that it was refused. */
+function failure_of({requested_bytes, free_bytes, used_bytes, tenants}) {
+    const parts = [requested_bytes ? `${size(requested_bytes)} of GPU memory asked for` : null,
+        free_bytes !== null && requested_bytes ? `${size(free_bytes)} were free` : null,
+        used_bytes ? `${size(used_bytes)} in use there when last read` : null,
+        ...(tenants || []).map((one) => `process ${one.pid} held ${size(one.used_bytes)}`)];
+    return parts.filter(Boolean).join(", ");
+}
+
 function facts_of(job) {
     const facts = [["User", job.user], ["Submitted", moment(job.submitted_ns, now_ns())]];
     if (job.array)
         facts.push(["Array", `job ${job.array.index} of ${job.array.id}, which has ${count(job.array.jobs, "job")}`]);
+    facts.push(...asked_of(job));
     if (job.priority)
         facts.push(["Priority", String(job.priority)]);
     if (job.dependency)
@@ -47,9 +79,18 @@ function facts_of(job) {
     if (job.victims)
         facts.push(["Harmed", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)
-        facts.push(["Time limit", span(job.time_limit_ns)]);
+        facts.push(["Time limit", span(job.time_limit_ns) +
+            (job.signal ? `; signal ${job.signal} is sent ${span(job.signal_before_ns)} before` : "")]);
+    if (job.unused_since_ns)
+        facts.push(["Has not used its GPUs for", span(now_ns() - job.unused_since_ns)]);
+    if (job.run_times)
+        facts.push(["Earlier runs", `${count(job.run_times.runs, "run")}, ${span(job.run_times.median_ns)} in the median`]);
     if (job.attempts)
         facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
+    if (job.strays?.length)
+        facts.push(["Also on", job.strays.map((one) => `GPU ${one.gpu}, which it was not given`).join(", ")]);
+    if (job.failure && failure_of(job.failure))
+        facts.push(["Its failure", failure_of(job.failure)]);
     if (job.exit_cause)
         facts.push(["End", `${job.exit_cause.replaceAll("_", " ").toLowerCase()}, status ${job.exit_status}`]);
     if (job.command)
@@ -58,6 +99,10 @@ function facts_of(job) {
         facts.push(["Directory", h("code", null, job.directory)]);
     if (job.output)
         facts.push(["Output", h("code", null, job.output)]);
+    if (job.error && job.error !== job.output)
+        facts.push(["Errors", h("code", null, job.error)]);
+    if (job.script)
+        facts.push(["Script", h("code", null, `carma show --script ${job.id}`)]);
     return facts;
 }
 
@@ -144,7 +189,7 @@ class JobView {
                     this.following), this.log)),
             h("div", null, this.beside, this.neighbours, h("h2", null, "Facts"), this.facts));
         this.root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")),
-            h("header", {class: "job-head"}, this.title, this.state, this.buttons), this.result, this.sentence, this.last_end, this.rest);
+            h("header", {class: "job-head"}, this.title, this.state, this.buttons), this.result, this.sentence, this.turn, this.last_end, this.rest);
     }
 
     parts() {
@@ -153,6 +198,7 @@ class JobView {
         this.buttons = h("div", {class: "buttons"});
         this.result = h("p", {class: "result", role: "alert", hidden: true});
         this.sentence = h("p", {class: "lead"});
+        this.turn = h("p", {class: "aside"});
         this.last_end = h("p", {class: "warning", hidden: true});
         this.verdicts = h("div");
         this.estimate = h("div", {class: "estimate"});
@@ -235,6 +281,8 @@ class JobView {
             return;
         const text = is_waiting(explained.state) ? `Waits: ${explained.text}` : `It ${explained.text}`;
         set_text(this.sentence, /[.!]$/.test(text) ? text : `${text}.`);
+        set_text(this.turn, [explained.turn, explained.kept, explained.start].map((one) => one?.text).filter(Boolean)
+            .map((one) => one.charAt(0).toUpperCase() + one.slice(1)).map((one) => /[.!]$/.test(one) ? one : `${one}.`).join(" "));
         set_text(this.reserved, this.job.reserved_bytes || this.job.estimate
             ? explained.memory.charAt(0).toUpperCase() + explained.memory.slice(1)
             : "It declares no memory, and there was nothing to estimate it from.");

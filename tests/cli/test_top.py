@@ -111,6 +111,13 @@ t.press("c", "y")
 t.sees(f"job {large[0]}: cancel, it is CANCELLED now")
 assert job(large[0])["state"] == "CANCELLED"
 t.loses("large-0")
+many = submit("many", "--hold", "--array", "0-4")  # one row, and one question
+t.press("/many", "enter")
+t.until("it is selected", lambda text: f"{many}_[0-4] many" in text and t.style_of(f"{many}_[0-4] many").reverse)
+t.press("c", "y")
+t.sees("cancel: 5 jobs")
+assert [job(f"{many}_{i}")["state"] for i in range(5)] == ["CANCELLED"] * 5
+t.press("escape")
 
 # ---- A log ----
 

@@ -151,9 +151,15 @@ await until(page, "and held", () => document.querySelector(".job-head .state")?.
 /* ---- The other views ---- */
 await go("#/");
 await until(page, "GPUs are there", () => document.querySelector(".gpu .number"));
+const gpu = await page.evaluate(() => document.querySelector(".gpu .number").hash.slice("#/gpu/".length));
 await page.click(".gpu .number");
 await until(page, "a GPU's page has its charts", () => document.querySelectorAll(".plot canvas").length >= 3);
 await check_access(page, "a GPU");
+await until(page, "it says how it fares", () => /Temperature\d+ °C.*SM clock[\d,]+ MHz.*Power limit\d+ W.*ECC errors\d/.test(
+    document.querySelector(".facts-list").textContent));
+await go("#/gpu/GPU-none");
+await until(page, "an unknown GPU is said to be so", () => document.querySelector("h1")?.textContent === "There is no such GPU");
+check("and nothing can be pressed there, nor looked at", await page.locator("main button:visible, main .plot:visible").count() === 0);
 await go("#/users");
 await until(page, "users are listed", () => /^\d/.test(document.querySelector("tbody tr td")?.textContent) &&
     document.querySelector("main .warning").hidden);
@@ -173,7 +179,7 @@ await until(page, "what is not there is said to be so", () => /no such page/.tes
 
 /* ---- On a phone nothing is wider than the screen ---- */
 await page.setViewportSize({width: 390, height: 844});
-for (const hash of ["#/", `#/job/${talks}`, "#/submit", "#/users", "#/what-if"]) {
+for (const hash of ["#/", `#/job/${talks}`, `#/gpu/${gpu}`, "#/submit", "#/users", "#/what-if"]) {
     await go(hash);
     await page.waitForSelector("main > div");
     check(`${hash} fits a phone`, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),

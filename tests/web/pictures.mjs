@@ -33,6 +33,9 @@ if (kind === "trace") {
         for (const size of Object.keys(sizes))
             await picture("#/", "", size, colours);
     await picture("#/users", "users", "laptop", "light", 400);
+    await picture(await page.evaluate(() => fetch("/v1/gpus").then((answer) => answer.json())
+        .then(({gpus}) => `#/gpu/${gpus[1].uuid}`)), "gpu", "laptop", "light");
+    await picture("#/submit", "submit", "laptop", "dark");
     await page.goto(`${base}#/what-if`);
     await page.click(".choose button.strong");
     await until(page, "what-if", () => document.querySelectorAll(".pictures .plot canvas").length >= 3);

@@ -14,6 +14,10 @@ start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
 allowed alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
 allowed alice submit --parsable -J hers-too -o out --hold -- true
 until_field 1 state RUNNING
+for user in bob carol; do
+    allowed "$user" submit --parsable --gpu-memory 1G -o /dev/null -- "$TRAIN" --memory 512M --seconds 100000
+    until_field "$(cat "$T/out")" state RUNNING
+done
 
 # by USER ARGUMENT...: carma, by that user.
 # shellcheck disable=SC2317 # open_dashboard calls it

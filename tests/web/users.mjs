@@ -1,6 +1,6 @@
 /* users.mjs BOBS_ADDRESS ALICES_ADDRESS TCP_ADDRESS TOKEN: jobs 1, which runs, and 2, which is held, are alice's; so is the
  * token. */
-import {check, finish, open_browser, until, watched_page} from "./browser.mjs";
+import {check, check_access, finish, open_browser, until, watched_page} from "./browser.mjs";
 
 const browser = await open_browser();
 
@@ -23,6 +23,19 @@ check("bob is refused, with the daemon's sentence", bob.result.includes("ob 1 be
 check("it is marked as refused", await bob.page.locator(".result.warning").count() === 1);
 check("bob does not see the output", !bob.log.includes("secret") && bob.log.includes("not yours"), bob.log);
 check("nor the command", !(await bob.page.textContent("main")).includes("sleep 100000"));
+await bob.page.goto(new URL("/#/", process.argv[2]).href);
+await until(bob.page, "three users stand beside their jobs", () => ["alice", "bob", "carol"].every((user) =>
+    [...document.querySelectorAll(".residents .who")].some((one) => one.textContent.endsWith(` ${user}`))));
+check("jobs on one GPU have colours of their own", await bob.page.evaluate(() => [...document.querySelectorAll(".gpu")].every((gpu) => {
+    const colours = [...gpu.querySelectorAll(".residents .swatch")].map((one) => one.className);
+    return new Set(colours).size === colours.length;
+})));
+for (const width of [1920, 1280, 390]) {
+    await bob.page.setViewportSize({width, height: 900});
+    check(`the overview of three users fits ${width}`, await bob.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await check_access(bob.page, `the overview of three users at ${width}`);
+}
+await bob.page.goBack();
 const alice = await cancel(process.argv[3], "alice", []);
 check("alice sees her output", alice.log.includes("secret"), alice.log);
 check("alice is not refused", alice.result.startsWith("Job 1 is "), alice.result);

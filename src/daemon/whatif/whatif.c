@@ -148,6 +148,16 @@ static void start_next(struct whatif *whatif);
 static const struct json_bounds outcomes = {
     .values = WHATIF_OUTPUT_LIMIT / 4, .depth = 16, .bytes = WHATIF_OUTPUT_LIMIT};
 
+/* The daemon's own question is answered, or failed. */
+static void take_saved(struct whatif *whatif, struct question *question)
+{
+    json_decref(whatif->saved);
+    whatif->saved = *question->err.text ? savings_unknown(question->err.text, whatif->saved_at_ns)
+                                        : savings_to_json(question->outcomes, whatif->saved_at_ns);
+    DL_DELETE(whatif->questions, question);
+    question_free(question);
+}
+
 static void on_ended(int rc, const char *output, size_t length, const struct error *err, void *user)
 {
     struct whatif *whatif = user;
@@ -155,8 +165,6 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
 
     whatif->child = NULL;
     whatif->current = NULL;
-    if (question->own)
-        DL_DELETE(whatif->questions, question);
     question->done = true;
     question->err = *err;
     if (rc == 0) {
@@ -164,12 +172,8 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
         if (json_array_size(question->outcomes) != json_array_size(question->names))
             error_set(&question->err, EPROTO, "the simulation says what is no answer: is all of carma of one version?");
     }
-    if (question->own) {
-        json_decref(whatif->saved);
-        whatif->saved = *question->err.text ? savings_unknown(question->err.text, whatif->saved_at_ns)
-                                            : savings_to_json(question->outcomes, whatif->saved_at_ns);
-        question_free(question);
-    }
+    if (question->own)
+        take_saved(whatif, question);
     start_next(whatif);
 }
 
@@ -218,6 +222,8 @@ static void start_next(struct whatif *whatif)
             if (start(whatif, question) != 0) {
                 question->done = true;
                 whatif->current = NULL;
+                if (question->own)
+                    take_saved(whatif, question);
             }
         }
     }
