@@ -1,0 +1,77 @@
+"""What a person sees on a terminal who types the commands of a transcript, one after the other.
+
+A line `$ words` is typed, and ended by Return, once the screen shows all lines above it, the prompt included: it is the
+shell's of the transcript, or of a program that it has started. A line `^C` is that key, as is `^]`, also behind a `$ `.
+The echo of a key is no part of the transcript."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+PATIENCE_SECONDS = 90
+KEYS = {"^C": b"\x03", "^]": b"\x1d"}
+
+
+class Screen:
+    def __init__(self, directory, environment):
+        self.seen = b""
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        (directory / ".profile").write_text("PS1='$ '\n", encoding="utf-8")  # of a login shell, too
+
+        def begin():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+        self.bash = subprocess.Popen(["bash", "--norc", "--noprofile"], cwd=directory, stdin=slave, stdout=slave, stderr=slave,
+                                     env={**environment, "PS1": "$ ", "TERM": "dumb"}, start_new_session=True,
+                                     preexec_fn=begin)  # noqa: PLW1509 no other thread is in the middle of anything
+        os.close(slave)
+
+    def lines(self, alike):
+        while select.select([self.master], [], [], 0.1)[0]:
+            self.seen += os.read(self.master, 65536)
+        text = re.sub(r"\^[C\]]", "", self.seen.decode(errors="replace").replace("\r", ""))
+        return [alike(line) for line in text.splitlines() if line]
+
+    def close(self):
+        self.bash.kill()
+        self.bash.wait()
+        os.close(self.master)
+
+
+def transcript(text, directory, environment, alike, matches):
+    """What differs; "": nothing. `alike` leaves out of a line what differs from run to run."""
+    screen, wanted = Screen(directory, environment), []
+
+    def shown(more):
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not matches(wanted + more, screen.lines(alike)):
+            if time.monotonic() > end:
+                return False
+        return True
+
+    try:
+        for line in text.splitlines():
+            typed = line.removeprefix("$ ") if line.startswith("$ ") else line if line in KEYS else None
+            if typed is None:
+                wanted.append(line if line == "..." else alike(line))
+                continue
+            if not shown(["$"] if line != typed else []):
+                break
+            os.write(screen.master, KEYS.get(typed, typed.encode() + b"\r"))
+            wanted += [] if line == typed else ["$" if typed in KEYS else alike(line)]
+            if typed in KEYS:
+                time.sleep(0.2)  # two are two
+        if shown(["$"]):
+            return ""
+        return "the terminal shows\n" + "\n".join(screen.lines(str)) + "\nand not as the document has it:\n" + "\n".join(wanted)
+    finally:
+        screen.close()
