@@ -1,8 +1,8 @@
 """What a person sees on a terminal who types the commands of a transcript, one after the other.
 
-A line `$ words` is typed, and ended by Return, once the screen shows all lines above it, the prompt included: it is the
-shell's of the transcript, or of a program that it has started. A line `^C` is that key, as is `^]`, also behind a `$ `.
-The echo of a key is no part of the transcript."""
+What stands behind a prompt, `$ ` or `[y/N] `, is typed, and ended by Return, once the screen shows all above it, the prompt included:
+it is the shell's, or of a program that it has started. A line `^C` is that key, as is `^]`, also behind a prompt. The echo of a key is
+no part of the transcript."""
 
 import fcntl
 import os
@@ -16,6 +16,7 @@ import termios
 import time
 
 PATIENCE_SECONDS = 90
+PROMPT = re.compile(r"(\$ |.*\[y/N\] )(.*)")
 KEYS = {"^C": b"\x03", "^]": b"\x1d"}
 
 
@@ -23,7 +24,7 @@ class Screen:
     def __init__(self, directory, environment):
         self.seen = b""
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
         (directory / ".profile").write_text("PS1='$ '\n", encoding="utf-8")  # of a login shell, too
 
         def begin():
@@ -49,7 +50,7 @@ class Screen:
 
 def transcript(text, directory, environment, alike, matches):
     """What differs; "": nothing. `alike` leaves out of a line what differs from run to run."""
-    screen, wanted = Screen(directory, environment), []
+    screen, wanted, previous = Screen(directory, environment), [], None
 
     def shown(more):
         end = time.monotonic() + PATIENCE_SECONDS
@@ -60,14 +61,17 @@ def transcript(text, directory, environment, alike, matches):
 
     try:
         for line in text.splitlines():
-            typed = line.removeprefix("$ ") if line.startswith("$ ") else line if line in KEYS else None
-            if typed is None:
+            prompt, typed = PROMPT.fullmatch(line).groups() if PROMPT.fullmatch(line) else ("", line)
+            if not prompt and line not in KEYS:
                 wanted.append(line if line == "..." else alike(line))
+                previous = None
                 continue
-            if not shown(["$"] if line != typed else []):
+            if not (typed in KEYS and previous in KEYS) and not shown([alike(prompt)] if prompt else []):
                 break
+            previous = typed
             os.write(screen.master, KEYS.get(typed, typed.encode() + b"\r"))
-            wanted += [] if line == typed else ["$" if typed in KEYS else alike(line)]
+            if prompt:
+                wanted.append(alike(prompt if typed in KEYS else line))
             if typed in KEYS:
                 time.sleep(0.2)  # two are two
         if shown(["$"]):

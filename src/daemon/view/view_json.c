@@ -130,7 +130,7 @@ void reason_name_others(struct reason *reason, const struct views *views)
     const struct job_view *resident = reason->resident ? views_find(views, reason->resident) : NULL;
 
     reason->owner = resident ? job_view_user(resident) : NULL;
-    if (reason->other && reason->code != REASON_OTHER_USER)
+    if (reason->other && reason->code != REASON_OTHER_USER && reason->code != REASON_ARRAY)
         job_number(views, reason->other, reason->number);
 }
 
