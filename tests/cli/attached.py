@@ -36,19 +36,7 @@ assert "has failed: exit status 7" in terminal.text(), terminal.text()
 assert b"\r\n/dev/pts/" in output() and output().endswith(b"\r\n4999\r\n5000\r\n"), output()[:200] + output()[-50:]
 terminal.close()
 
-# Ctrl-C is a key: the terminal of the job makes a signal of it. Twice, it cancels.
-terminal = Terminal([CARMA, "run", "--", "sh", "-c", "trap 'echo not yet' INT; echo ready; while :; do sleep 0.1; done"])
-terminal.sees("ready")
-terminal.press(INTERRUPT)
-terminal.sees("not yet", "once more within 2 s cancels the job")
-terminal.press(INTERRUPT)
-terminal.sees("not yet")
-terminal.press(INTERRUPT)
-expect(terminal.ended(), 143, "the exit status")
-expect(job()["state"], "CANCELLED", "the state")
-terminal.close()
-
-# Of a shell it is an ordinary key. Ctrl-] leaves it; it can be come back to, by the last one who does.
+# Ctrl-C is an ordinary key of a shell (of other jobs: docs/user.md). Ctrl-] leaves it; it can be come back to, by the last one who does.
 terminal = Terminal([CARMA, "shell"], PS1="$ ")
 terminal.sees("(shell)")
 terminal.press("echo on $((1000 + 337))\r")

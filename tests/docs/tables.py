@@ -84,7 +84,7 @@ def tried(text, shell):
                 verb = command.partition("carma ")[2]
                 made = next((made for begin, made in MADE.items() if verb.startswith(begin)), HELD)
                 ready = re.sub(r"\bID\b", lambda _, made=made: (shell.run(made)[1].split() or ["none"])[0], command)
-                if " -A " in ready or "--tag" in ready:
+                if re.search(" -A | --tag |@", ready):  # finds one by itself
                     shell.run(made)
                 status, said = shell.run("timeout 20 " + re.sub(r"\bada\b", getpass.getuser(), ready))
                 if status != 0:

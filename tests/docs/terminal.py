@@ -15,7 +15,7 @@ import subprocess
 import termios
 import time
 
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = float(os.environ.get("PATIENCE_S", "90"))
 PROMPT = re.compile(r"(\$ |.*\[y/N\] )(.*)")
 KEYS = {"^C": b"\x03", "^]": b"\x1d"}
 
