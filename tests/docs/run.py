@@ -37,7 +37,7 @@ import time
 
 import blocks
 import tables
-import terminal
+from terminal import matches, transcript
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import contain  # noqa: E402
@@ -64,15 +64,6 @@ def alike(text, home):
     text = re.sub(r"[\u2588-\u2593]+", "bar", text)
     text = re.sub(r"(?<=# )[kKMGT]i?(?=[BJW]\b)", "", text)  # a unit goes with its number
     return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()
-
-
-def matches(expected, got):
-    """Whether the lines are those expected, where `...` stands for any."""
-    if not expected:
-        return not got
-    if expected[0] == "...":
-        return any(matches(expected[1:], got[i:]) for i in range(len(got) + 1))
-    return bool(got) and expected[0] == got[0] and matches(expected[1:], got[1:])
 
 
 class Shell:
@@ -206,7 +197,7 @@ def update_block(shell, block, home):
 def run_block(shell, block, home):
     """Complaints."""
     if block.terminal:
-        problem = terminal.transcript(block.text, shell.directory / "work", shell.environment, lambda line: alike(line, home), matches)
+        problem = transcript(block.text, shell.directory / "work", shell.environment, lambda line: alike(line, home))
         if problem:
             yield f"line {block.line}: {problem}"
     elif block.where and shell.run(block.where)[0] != 0:

@@ -44,9 +44,9 @@ def missing(source):
     """Complaints: words without a row, and rows of words that the programs do not have."""
     listed = {}
     for line in LIST.read_text(encoding="utf-8").splitlines():
-        name, _, words = line.partition(":")
+        names, _, words = line.partition(":")
         if not line.startswith("#"):
-            listed[name] = set(words.split())
+            listed.update((name, set(words.split())) for name in names.split(", "))
     said = {name: set() for name in listed}
     named = set()
     for line, names, _, first, second in rows(pathlib.Path(source, DOCUMENT).read_text(encoding="utf-8")):

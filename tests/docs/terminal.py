@@ -2,22 +2,33 @@
 
 What stands behind a prompt, `$ ` or `[y/N] `, is typed, and ended by Return, once the screen shows all above it, the prompt included:
 it is the shell's, or of a program that it has started. A line `^C` is that key, as is `^]`, also behind a prompt. The echo of a key is
-no part of the transcript."""
+no part of the transcript. As a program, it reads a transcript from standard input."""
 
 import fcntl
 import os
+import pathlib
 import pty
 import re
 import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 
 PATIENCE_SECONDS = float(os.environ.get("PATIENCE_S", "90"))
 PROMPT = re.compile(r"(\$ |.*\[y/N\] )(.*)")
 KEYS = {"^C": b"\x03", "^]": b"\x1d"}
+
+
+def matches(expected, got):
+    """Whether the lines are those expected, where `...` stands for any."""
+    if not expected:
+        return not got
+    if expected[0] == "...":
+        return any(matches(expected[1:], got[i:]) for i in range(len(got) + 1))
+    return bool(got) and expected[0] == got[0] and matches(expected[1:], got[1:])
 
 
 class Screen:
@@ -48,7 +59,7 @@ class Screen:
         os.close(self.master)
 
 
-def transcript(text, directory, environment, alike, matches):
+def transcript(text, directory, environment, alike=str.rstrip):
     """What differs; "": nothing. `alike` leaves out of a line what differs from run to run."""
     screen, wanted, previous = Screen(directory, environment), [], None
 
@@ -79,3 +90,7 @@ def transcript(text, directory, environment, alike, matches):
         return "the terminal shows\n" + "\n".join(screen.lines(str)) + "\nand not as the document has it:\n" + "\n".join(wanted)
     finally:
         screen.close()
+
+
+if __name__ == "__main__":
+    sys.exit(transcript(sys.stdin.read(), pathlib.Path.cwd(), os.environ) or None)
