@@ -39,6 +39,8 @@ terminal.close()
 # Ctrl-C is an ordinary key of a shell. Whoever attaches has the job: the last one. (More: docs/user.md, a day.)
 first = Terminal([CARMA, "shell"], PS1="$ ")
 first.sees("(shell)")
+first.press("echo on $((1000 + 337))\r")
+first.sees("on 1337")
 for _ in range(3):
     first.press(INTERRUPT)
     first.read(0.3)

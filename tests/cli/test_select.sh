@@ -90,6 +90,6 @@ cancel 290 jobs: $((array + 10))-$((array + 299))? [y/N] n
 cancel 289 jobs: $((array + 10))-$((array + 298))? [y/N] y
 cancel: 289 jobs
 \$ $CARMA hold --me
-carma: no job is like that
+hold: no job is like that
 END
 finish

@@ -31,6 +31,11 @@ def matches(expected, got):
     return bool(got) and expected[0] == got[0] and matches(expected[1:], got[1:])
 
 
+def alike_all(lines, alike):
+    """All lines so, but for the status that `echo $?` prints."""
+    return [line if before.endswith("echo $?") else alike(line) for before, line in zip(["", *lines], lines)]
+
+
 class Screen:
     def __init__(self, directory, environment):
         self.seen = b""
@@ -51,7 +56,7 @@ class Screen:
         while select.select([self.master], [], [], 0.1)[0]:
             self.seen += os.read(self.master, 65536)
         text = re.sub(r"\^[C\]]", "", self.seen.decode(errors="replace").replace("\r", ""))
-        return [alike(line) for line in text.splitlines() if line]
+        return alike_all([line for line in text.splitlines() if line], alike)
 
     def close(self):
         self.bash.kill()
@@ -61,7 +66,7 @@ class Screen:
 
 def transcript(text, directory, environment, alike=str.rstrip):
     """What differs; "": nothing. `alike` leaves out of a line what differs from run to run."""
-    screen, wanted, previous = Screen(directory, environment), [], None
+    screen, wanted, before, previous = Screen(directory, environment), [], "", None
 
     def shown(more):
         end = time.monotonic() + PATIENCE_SECONDS
@@ -74,12 +79,12 @@ def transcript(text, directory, environment, alike=str.rstrip):
         for line in text.splitlines():
             prompt, typed = PROMPT.fullmatch(line).groups() if PROMPT.fullmatch(line) else ("", line)
             if not prompt and line not in KEYS:
-                wanted.append(line if line == "..." else alike(line))
-                previous = None
+                wanted.append(line if line == "..." else alike_all([before, line], alike)[1])
+                before, previous = line, None
                 continue
             if not (typed in KEYS and previous in KEYS) and not shown([alike(prompt)] if prompt else []):
                 break
-            previous = typed
+            before, previous = line, typed
             os.write(screen.master, KEYS.get(typed, typed.encode() + b"\r"))
             if prompt:
                 wanted.append(alike(prompt if typed in KEYS else line))

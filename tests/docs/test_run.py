@@ -64,7 +64,7 @@ class Runs(unittest.TestCase):
     def test_passes(self):
         page = "```sh\nx=5; touch made\nsleep 1000 &\n```\n```console\n$ echo $x is here\n7 is here\n$ ls\nmade\n```\n" \
                "```console where: false\n$ false\nno\n```\n```console on a terminal\n$ sh -c 'trap \"echo x\" INT; echo 1; sleep 9; sleep 9'\n" \
-               "2\n^C\nx\n^C\nx\n$ sh\n$ exit 3\n$ echo $?\n4\n```\n```python\nprint(1)\n```\n"
+               "2\n^C\nx\n^C\nx\n$ sh\n$ exit 3\n$ echo $?\n3\n```\n```python\nprint(1)\n```\n"
         self.assertEqual(self.run_document(page), (0, ""))
 
     def test_fails(self):
@@ -72,6 +72,7 @@ class Runs(unittest.TestCase):
                            "```console\n$ echo other\nwords\n```\n": "not as the document has it",
                            "```sh\nexit 3\n```\n": "did not end",
                            "```console on a terminal\n$ echo a\nb\n```\n": "the terminal shows",
+                           "```console\n$ false; echo $?\n2\n```\n": "not as the document has it",
                            "```python\nraise ValueError\n```\n": "ValueError"}.items():
             status, complaints = self.run_document(page, PATIENCE_S="2")
             self.assertEqual(status, 1, page)
