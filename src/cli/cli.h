@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/spec.h"
 #include "base/error.h"
 #include "cli/ids.h"
 #include "cli/select.h"
@@ -88,6 +89,9 @@ int cli_ask(struct cli *cli, const char *method, const char *path, const json_t 
  * the front would let another start. */
 enum ids_wanted { IDS_ALL, IDS_UNFINISHED, IDS_LAST_FIRST, IDS_ONE };
 int cli_resolve_ids(struct cli *cli, struct id_list *list, enum ids_wanted wanted, struct error *err);
+
+/* Puts the number of the caller's last job, or of its array, in place of each "@" of a job's dependency. */
+int cli_resolve_dependency(struct cli *cli, struct job_spec *spec, struct error *err);
 
 /* Up to `most` words of the list from *from on, as the daemon reads them ("7,12-20"): "@" is looked up. Owned by the
  * caller; NULL: an error. *from is behind them then. */

@@ -119,6 +119,25 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, enum ids_wanted wante
     return 0;
 }
 
+int cli_resolve_dependency(struct cli *cli, struct job_spec *spec, struct error *err)
+{
+    struct strbuf text = {0};
+    uint64_t id = 0;
+
+    if (!spec->dependency || !strchr(spec->dependency, '@'))
+        return 0;
+    if (last_submitted(cli, &id, err))
+        return -ENOENT;
+    for (const char *at = spec->dependency; *at; at++)
+        if (*at == '@')
+            strbuf_printf(&text, "%" PRIu64, id);
+        else
+            strbuf_append(&text, at, 1);
+    free(spec->dependency);
+    spec->dependency = strbuf_steal(&text);
+    return 0;
+}
+
 char *cli_ids_text(struct cli *cli, const struct id_list *list, size_t *from, size_t most, struct error *err)
 {
     struct strbuf text = {0};

@@ -59,17 +59,28 @@ static void put(char text[static REASON_TEXT], const char *format, ...)
     va_end(args);
 }
 
+/* A job's number as people write it. */
+static void put_other(const struct reason *reason, char number[static JOB_NUMBER_TEXT])
+{
+    if (*reason->number)
+        memcpy(number, reason->number, JOB_NUMBER_TEXT);
+    else
+        snprintf(number, JOB_NUMBER_TEXT, "%" PRIu64, reason->other);
+}
+
 static void put_depends(char text[static REASON_TEXT], const struct reason *reason)
 {
     static const char *const verbs[DEPENDS_KINDS] = {
         [DEPENDS_OK] = "complete", [DEPENDS_ANY] = "end", [DEPENDS_NOT_OK] = "fail", [DEPENDS_START] = "start"};
     const char *verb = reason->depends < DEPENDS_KINDS && verbs[reason->depends] ? verbs[reason->depends] : "end";
+    char other[JOB_NUMBER_TEXT];
 
+    put_other(reason, other);
     if (reason->ahead == 1)
-        put(text, "job %" PRIu64 " has to %s first", reason->other, verb);
+        put(text, "job %s has to %s first", other, verb);
     else
-        put(text, "job %" PRIu64 " has to %s first, and %" PRIu64 " more of the jobs on which it depends",
-            reason->other, verb, reason->ahead - 1);
+        put(text, "job %s has to %s first, and %" PRIu64 " more of the jobs on which it depends", other, verb,
+            reason->ahead - 1);
 }
 
 /* A word in braces of reasons.def. */
@@ -78,11 +89,17 @@ static void put_number(struct strbuf *out, const char *word, const struct reason
     const struct {
         const char *word;
         uint64_t value;
-    } numbers[] = {{"other", reason->other},   {"ahead", reason->ahead},         {"gpu", reason->gpu},
-                   {"wanted", reason->wanted}, {"qualified", reason->qualified}, {"allowed", reason->allowed}};
+    } numbers[] = {{"ahead", reason->ahead},
+                   {"gpu", reason->gpu},
+                   {"wanted", reason->wanted},
+                   {"qualified", reason->qualified},
+                   {"allowed", reason->allowed}};
     int32_t permille = strncmp(word, "cap ", 4) == 0 ? reason->cap_permille : reason->best_permille;
-    char text[UNITS_TEXT];
+    char text[UNITS_TEXT], other[JOB_NUMBER_TEXT];
 
+    put_other(reason, other);
+    if (strcmp(word, "other") == 0)
+        strbuf_puts(out, other);
     for (size_t i = 0; i < array_size(numbers); i++)
         if (strcmp(word, numbers[i].word) == 0)
             strbuf_printf(out, "%" PRIu64, numbers[i].value);
@@ -151,12 +168,13 @@ static void put_reason(char text[static REASON_TEXT], const struct reason *reaso
     char needed[UNITS_TEXT], best[UNITS_TEXT], held[UNITS_TEXT], wait[UNITS_TEXT];
     const char *are = reason->qualified == 1 ? "is" : "are", *s = plural(reason->wanted);
     uint32_t gpu = reason->gpu, wanted = reason->wanted, qualified = reason->qualified;
-    uint64_t other = reason->other;
+    char other[JOB_NUMBER_TEXT];
 
     if (reason->code < REASON_CODE_COUNT && sentences[reason->code]) {
         put_sentence(text, sentences[reason->code], reason, now_ns);
         return;
     }
+    put_other(reason, other);
     format_bytes(reason->needed_bytes, needed);
     format_bytes(reason->best_bytes, best);
     format_bytes(reason->held_bytes, held);
@@ -178,7 +196,7 @@ static void put_reason(char text[static REASON_TEXT], const struct reason *reaso
             put(text, "%" PRIu32 " idle GPU%s needed, %" PRIu32 " %s idle", wanted, s, qualified, are);
         break;
     case REASON_RESERVED:
-        put(text, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", %s%s", gpu, other,
+        put(text, "GPU %" PRIu32 " is reserved for job %s, %s%s", gpu, other,
             reason->waited_ns ? "which has waited over " : "which others have passed",
             reason->waited_ns ? format_hours(reason->waited_ns, wait) : "");
         break;
@@ -205,35 +223,33 @@ static void put_reason(char text[static REASON_TEXT], const struct reason *reaso
             put(text, "next decision in %s", wait);
         break;
     case REASON_OTHER_MODE:
-        put(text, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one mode", other, gpu,
+        put(text, "job %s uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one mode", other, gpu,
             reason->share == SHARE_MPS ? "by MPS" : "by time-slicing");
         break;
     case REASON_TURNS:
-        put(text, "GPU %" PRIu32 " is in use by %s%sjob %" PRIu64 "; time-slicing with it would not pay", gpu,
+        put(text, "GPU %" PRIu32 " is in use by %s%sjob %s; time-slicing with it would not pay", gpu,
             reason->owner ? reason->owner : "", reason->owner ? "'s " : "", other);
         break;
     case REASON_PAIR:
         if (reason->cap_permille)
-            put(text,
-                "job %" PRIu64 " on GPU %" PRIu32
-                ": one of such a pair ran %d.%02dx slower before; the limit is %d.%02dx",
+            put(text, "job %s on GPU %" PRIu32 ": one of such a pair ran %d.%02dx slower before; the limit is %d.%02dx",
                 other, gpu, reason->best_permille / 1000, reason->best_permille % 1000 / 10,
                 reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
         else
             put(text,
-                "job %" PRIu64 " on GPU %" PRIu32 ": such a pair did %" PRId64
+                "job %s on GPU %" PRIu32 ": such a pair did %" PRId64
                 "%% of the work of one job before; the least is %" PRId64 "%%",
                 other, gpu, reason->best_ppm / 10000, reason->least_ppm / 10000);
         break;
     case REASON_SLOWED:
-        if (!other)
+        if (!reason->other)
             put(text,
                 "runs %d.%02dx slower than alone on GPU %" PRIu32 "; the limit is %d.%02dx: no job joins it meanwhile",
                 reason->best_permille / 1000, reason->best_permille % 1000 / 10, gpu, reason->cap_permille / 1000,
                 reason->cap_permille % 1000 / 10);
         else
             put(text,
-                "job %" PRIu64 " on GPU %" PRIu32
+                "job %s on GPU %" PRIu32
                 " runs %d.%02dx slower than alone; its limit is %d.%02dx: no job joins it meanwhile",
                 other, gpu, reason->best_permille / 1000, reason->best_permille % 1000 / 10,
                 reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
@@ -242,8 +258,8 @@ static void put_reason(char text[static REASON_TEXT], const struct reason *reaso
         if (reason->owner)
             put(text, "%s uses GPU %" PRIu32 " by MPS, whose server is for one user at a time", reason->owner, gpu);
         else
-            put(text, "user %" PRIu64 " uses GPU %" PRIu32 " by MPS, whose server is for one user at a time", other,
-                gpu);
+            put(text, "user %" PRIu64 " uses GPU %" PRIu32 " by MPS, whose server is for one user at a time",
+                reason->other, gpu);
         break;
     case REASON_NO_MPS:
         if (wanted == 0)

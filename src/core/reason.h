@@ -12,6 +12,8 @@ enum reason_code {
     REASON_CODE_COUNT
 };
 
+#define JOB_NUMBER_TEXT 32 /* "120_7" */
+
 struct record_submitted;
 
 struct reason {
@@ -38,8 +40,9 @@ struct reason {
     /* borrowed: it says which GPUs suit it (gpus/suits.h), `suited` of `present`; NULL: the reason is not about GPUs */
     const struct record_submitted *choice;
     uint32_t suited, present;
-    const char *owner;    /* borrowed: the name of that user, which the core does not know; NULL: nor does anybody */
-    bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
+    const char *owner; /* borrowed: the name of that user, which the core does not know; NULL: nor does anybody */
+    char number[JOB_NUMBER_TEXT]; /* of `other`, as people write it, where that is not its number; likewise */
+    bool request_unknown;         /* it counts with whole GPUs, since its need is unknown */
 };
 
 #define REASON_TEXT 256

@@ -46,7 +46,10 @@ static int become(uid_t uid, struct passwd *user, struct error *err)
     CLEANUP(free_ptr) char *path = xstrdup(set ? set : PATH);
     CLEANUP(free_ptr) char *runtime = xasprintf("/run/user/%u", (unsigned)uid);
     CLEANUP(free_ptr) char *bus = xasprintf("unix:path=%s/bus", runtime);
+    const char *own = getenv("HOME"); /* of one's own carma-notify; carma submit goes by it, too */
+    CLEANUP(free_ptr) char *home = own && getuid() == uid ? xstrdup(own) : NULL;
     struct passwd *found = getpwuid(uid);
+    struct stat st;
 
     if (!found)
         return error_set(err, ENOENT, "the user database has no uid %u", (unsigned)uid);
@@ -60,7 +63,7 @@ static int become(uid_t uid, struct passwd *user, struct error *err)
     umask(077);
     clearenv();
     setenv("PATH", path, 1);
-    setenv("HOME", user->pw_dir, 1);
+    setenv("HOME", home && stat(home, &st) == 0 && st.st_uid == uid ? home : user->pw_dir, 1);
     setenv("USER", user->pw_name, 1);
     setenv("LOGNAME", user->pw_name, 1);
     setenv("LANG", "C.UTF-8", 1);
@@ -177,8 +180,8 @@ void target_tell(uid_t uid, const json_t *message, int log)
         tell_log(log, -1, "", &err);
         return;
     }
-    own = open_own_log(user.pw_dir);
-    if (notify_file_read(user.pw_dir, &file, &there, &err)) {
+    own = open_own_log(getenv("HOME"));
+    if (notify_file_read(getenv("HOME"), &file, &there, &err)) {
         tell_log(log, own, "", &err);
         return;
     }

@@ -74,11 +74,18 @@ expect_out '(s lr=2 bs=4)'
 
 # Dependencies of arrays; what can never be.
 four=$(array -H -a 0-2 -- true)
+five=$(array -a 1,2 -d "aftercorr:$four" -- true)
+run release "${four}_2"
+until_field "${five}_2" state COMPLETED
+expect_field "${five}_1" state QUEUED
+shows "job ${four}_1 has to complete first" explain "${five}_1"
 expect_ok submit --gpu-memory 1G -a 0-2 -d "afterok:$four,singleton" -- true
 while read -r status option text; do
     expect_error "$status" "$text" submit --gpu-memory 1G "$option" -- true
 done <<END
 1 -dafternotok:$four is an array: afternotok needs one job of it
+1 -daftercorr:$four is for the jobs of an array
+2 -daftercorr:${four}_1 names a whole array
 1 -dafterok:${four}_7 there is no job ${four}_7
 2 -dafterok:${four}_x '${four}_x' is not the number of a job
 2 -a5-1 '5-1' runs backwards

@@ -81,24 +81,15 @@ expect_ok cancel "$one-$two" "${array}_[0-9]"
 expect_field "$two" state CANCELLED
 expect_field "${array}_9" state CANCELLED
 
-# On a terminal.
-says() { # KEYS COMMAND...: and prints what the terminal shows
-    keys=$1
-    shift
-    python3 "$SOURCE/tests/cli/ask_terminal.py" "$keys" "$CARMA" "$@"
-}
-case $(says n cancel --name sweep) in
-*"cancel 2"*" jobs: "*"? [y/N] "*) ;;
-*) fail "carma cancel does not ask: $(says n cancel --name sweep)" ;;
-esac
-before=$(listed -s waiting)
-[ -n "$before" ] || fail 'No has cancelled jobs'
-says n cancel -y "${array}_299" >/dev/null
-expect_field "${array}_299" state CANCELLED
-says y cancel --name sweep >/dev/null
-[ -z "$(listed --name sweep)" ] || fail "Yes has left jobs: $(listed)"
-case $(says n hold --me) in
-*'no job is like that'*) ;;
-*) fail 'carma hold asks about no jobs' ;;
-esac
+# On a terminal they ask.
+python3 "$SOURCE/tests/docs/terminal.py" <<END || fail 'on a terminal it is otherwise'
+\$ $CARMA cancel --name sweep
+cancel 290 jobs: $((array + 10))-$((array + 299))? [y/N] n
+\$ $CARMA cancel -y ${array}_299
+\$ $CARMA cancel --name sweep
+cancel 289 jobs: $((array + 10))-$((array + 298))? [y/N] y
+cancel: 289 jobs
+\$ $CARMA hold --me
+hold: no job is like that
+END
 finish

@@ -49,10 +49,13 @@ done
 # shellcheck disable=SC2154
 [ "$outer" != "$inner" ] || fail "both jobs have port $outer"
 
-# A port that somebody has is not given.
+# A port that somebody has is not given, be it of IPv6 alone.
 next=$((20000 + (inner - 20000 + 1) % 10000))
 python3 -c 'import pathlib, socket, sys, time
-taken = socket.create_server(("", int(sys.argv[1])))
+try:
+    taken = socket.create_server(("::", int(sys.argv[1])), family=socket.AF_INET6)
+except OSError:
+    taken = socket.create_server(("", int(sys.argv[1])))
 pathlib.Path("taken").touch()
 time.sleep(1000)' $next &
 wait_for '[ -e taken ]' || fail "port $next cannot be had"

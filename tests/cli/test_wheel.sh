@@ -76,12 +76,16 @@ fi
 if timeout 300 "$T/venv/bin/python" -m pip install -q submitit dask >"$T/log" 2>&1; then
     cat >others.py <<'END'
 import os
+import re
+import sys
 
 import carma
 import dask
 import submitit
 
-executor = submitit.AutoExecutor(folder="submitit", cluster="carma")
+executor = submitit.AutoExecutor(folder="submitit", cluster="carma", carma_max_num_timeout=3)
+named = set(re.findall("`carma_([a-z_]+)`", open(sys.argv[1] + "/docs/coming-from.md").read())) - {"max_num_timeout"}
+assert len(named) > 9 and named <= executor._executor._valid_parameters(), named
 executor.update_parameters(timeout_min=6000, gpus_per_node=1, name="by-submitit", carma_gpu_memory="1G", carma_array_parallelism=2)
 job = executor.submit(lambda x: 2 * x, 21)
 assert job.result() == 42
@@ -133,7 +137,7 @@ with carma.Executor(gpu_memory="1G") as workers:
     assert dask.compute(*values, scheduler=workers) == (1, 2, 3)
 print("ok")
 END
-    run_python others.py
+    run_python others.py "$SOURCE"
     expect_status 0
     [ "$(tail -1 "$T/out")" = ok ] || fail "$said: $(cat "$T/out" "$T/err")"
 else

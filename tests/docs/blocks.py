@@ -4,6 +4,8 @@
     ```sh in: COMMAND      the same, as the input of COMMAND
     ```sh not here: WHY    commands that no test can run, and why
     ```console             `$ command` lines with their output: run, and compared with it
+    ```console where: COMMAND   the same, where this command succeeds
+    ```console on a terminal    what a person sees who types what follows a `$ `, whoever waits there, and the keys `^C` and `^]`
     ```python              Python: run by itself
     ```python not here: WHY
     ```text, ```ini, ...   no commands
@@ -26,6 +28,8 @@ class Block:
     language: str
     why_not: str  # "": it is run
     inside: str  # the command that takes it as its input; "": the document's shell
+    where: str  # the command that says whether it is run; "": it is
+    terminal: bool
     line: int  # of its first line, in the document
     text: str
 
@@ -42,11 +46,12 @@ def read(text):
         mark = re.match(r"^\s*(```+)(.*)$", line)
         if mark and fence is None:
             language, _, rest = mark.group(2).strip().partition(" ")
-            said = re.fullmatch(r"(?:not here: (?P<why_not>.+)|in: (?P<inside>.+))?", rest)
+            said = re.fullmatch(r"(?:not here: (?P<why_not>.+)|in: (?P<inside>.+)|where: (?P<where>.+)|(?P<terminal>on a terminal))?", rest)
             if not said:
-                raise ValueError(f"line {number}: '{rest}' is neither 'not here: WHY' nor 'in: COMMAND'")
+                raise ValueError(f"line {number}: '{rest}' is none of 'not here: WHY', 'in: COMMAND', 'where: COMMAND', 'on a terminal'")
             fence = mark.group(1)
-            blocks.append(Block(language, said["why_not"] or "", said["inside"] or "", number + 1, ""))
+            blocks.append(Block(language, said["why_not"] or "", said["inside"] or "", said["where"] or "", bool(said["terminal"]),
+                                number + 1, ""))
         elif mark and mark.group(1) == fence and not mark.group(2).strip():
             fence = None
         elif fence:

@@ -1,16 +1,17 @@
 """Usage: check.py SOURCE DOCUMENT...: checks the blocks of all documents of the tree, and that the documents
-named, which are those that tests run, are all that have something to run."""
+named, which are those that tests run, are all that have something to run. The tables of coming-from.md are whole."""
 
 import pathlib
 import sys
 
 import blocks
+import tables
 
 LEFT_OUT = ("build", ".git")
 
 
 def main(source, listed):
-    complaints, runnable = [], set()
+    complaints, runnable = list(tables.missing(source)), set()
     for path in sorted(pathlib.Path(source).rglob("*.md")):
         name = path.relative_to(source)
         if name.parts[0].startswith(LEFT_OUT) or "node_modules" in name.parts:

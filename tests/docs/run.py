@@ -3,7 +3,7 @@
 Runs the commands of a document, in a directory of their own, with the programs that are installed in PREFIX. Compares
 their output with the document's.
 
-Numbers (known or not) with their units, bars, times, paths of the directory and the user's name count as alike. A line
+Numbers (known or not; but for the status that `echo $?` prints) with their units, bars, times, paths of the directory, the user's and the machine's name count as alike. A line
 `...` stands for any lines. A command that only looks is repeated until it shows the document's text, as people do. The
 commands find an empty directory, and by `<!-- test: ... -->`:
     node=PROFILE    a virtual node, and a carmad on it
@@ -11,6 +11,8 @@ commands find an empty directory, and by `<!-- test: ... -->`:
     source=yes      links to the source tree's data/, docs/, script/, ...; and build/, the installed programs
     source=copy     a copy of it, without build/
     set=KEY=VALUE   a setting of the daemon's
+    chat=yes        a carma-notify, and $CHAT, the address of a server that writes the text of what it gets into the file chat
+    image=NAME      where there is a Podman, an image of this name that has a shell
     by=FILE         not this program, but a test of its own
 
 --update writes the output into the document instead, where it has no `...`. --archive: a copy has the installed programs,
@@ -18,6 +20,8 @@ as an archive of script/bundle does, so that its scripts build nothing."""
 
 import contextlib
 import getpass
+import http.server
+import json
 import os
 import pathlib
 import re
@@ -28,16 +32,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import blocks
+import tables
+from terminal import matches, transcript
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import contain  # noqa: E402
 
 PATIENCE_SECONDS = 600
 READER = "ada"  # the user that types, in the documents
-LOOKS = re.compile(r"carma (queue|show|explain|gpus|stats|history)\b[^;|&]*$")
+LOOKS = re.compile(r"(carma (queue|show|explain|gpus|stats|history)|cat)\b[^;|&<>]*$")
 LOOK_SECONDS = 45
 # Each command of a block must succeed; bash itself is to go on.
 WATCHED = """failed=0; trap 'echo "exit status $?: $BASH_COMMAND"; failed=1' ERR
@@ -48,6 +55,7 @@ trap - ERR; test $failed = 0"""
 def alike(text, home):
     """The part of a line that does not differ from run to run."""
     text = re.sub(rf"\b{re.escape(getpass.getuser())}\b", READER, text)
+    text = re.sub(rf"(?<![\w/]){re.escape(os.uname().nodename)}\b", "server", text)
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace(home, "~").replace(f"/home/{READER}", "~")
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
     text = re.sub(r"[-+]?\d+([.,:/-]\d+)*%?", "#", text)
@@ -58,20 +66,11 @@ def alike(text, home):
     return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()
 
 
-def matches(expected, got):
-    """Whether the lines are those expected, where `...` stands for any."""
-    if not expected:
-        return not got
-    if expected[0] == "...":
-        return any(matches(expected[1:], got[i:]) for i in range(len(got) + 1))
-    return bool(got) and expected[0] == got[0] and matches(expected[1:], got[1:])
-
-
 class Shell:
     """One bash for the whole document: a later command finds the settings of an earlier one."""
 
     def __init__(self, directory, environment):
-        self.directory, self.count = directory, 0
+        self.directory, self.environment, self.count = directory, environment, 0
         self.bash = subprocess.Popen(["bash", "--norc", "--noprofile"], cwd=directory / "work", env=environment,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                      start_new_session=True)
@@ -110,16 +109,57 @@ def kill_all(directory):
 def start_node(shell, chosen, prefix):
     profile = chosen["node"]
     setting = f" --set {chosen['set']}" if "set" in chosen else ""
+    notify = f"{prefix}/lib/carma/carma-notify 2>$HOME/.notify.log & disown" if "chat" in chosen else ":"
     status, said = shell.run(f"""
-        export CARMA_VNODE=$HOME/.node CARMA_SOCKET=$HOME/.carma.sock CARMA_TIME_SCALE={chosen.get('scale', '60')}
         carma-vnode create $CARMA_VNODE --profile {profile} >/dev/null
         carmad --state $HOME/.state --set mps_control={prefix}/lib/carma/vnode/nvidia-cuda-mps-control{setting} \\
             --set nvml_library={prefix}/lib/carma/vnode/libnvidia-ml.so.1 2>$HOME/.carmad.log &
         disown
+        {notify}
         for try in $(seq 200); do carma gpus --json 2>/dev/null | grep -q '"observed_ns": [0-9]' && break; sleep 0.1; done
         carma gpus --json | grep -q '"observed_ns": [0-9]'""")
     if status != 0:
         sys.exit(f"the node could not be started: {said}")
+
+
+class Chat(http.server.BaseHTTPRequestHandler):
+    """What a chat shows of a message, in the file `file`."""
+
+    file = None
+
+    def do_POST(self):  # noqa: N802 the name is http.server's
+        said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with open(self.file, "a", encoding="utf-8") as file:
+            print(said["text"], file=file)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+def see_one_version():
+    """Where version 1 of control groups is mounted beside version 2, no container starts: in a place of its own it sees version 2 alone."""
+    mounts = ["unshare", "--mount", "--propagation", "private"]
+    if os.geteuid() == 0 and os.path.isdir("/sys/fs/cgroup/unified") and "DOCS_OWN_MOUNTS" not in os.environ and \
+            subprocess.run([*mounts, "true"], check=False).returncode == 0:
+        os.environ["DOCS_OWN_MOUNTS"] = "yes"
+        os.execvp("unshare", [*mounts, "sh", "-c", 'umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; exec "$@"', "sh",
+                              sys.executable, *sys.argv])
+
+
+def make_image(shell, name):
+    """Of this machine's own programs; in a place of its own."""
+    shell.run(f"""
+        mkdir -p ../image/bin ../image/tmp
+        for program in $(command -v sh cat uname); do
+            cp -L $program ../image/bin
+            for library in $(ldd $program | grep -o '/[^ ]*'); do
+                mkdir -p ../image${{library%/*}} && cp -L $library ../image$library
+            done
+        done
+        printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/.images"\nrunroot = "%s/.images-run"\n' $HOME $HOME >$CONTAINERS_STORAGE_CONF
+        tar -C ../image -cf - . | podman --cgroup-manager=cgroupfs import - {name}""")
 
 
 def printed(command, shell, home):
@@ -139,7 +179,8 @@ def check(shell, command, expected, home):
     while LOOKS.match(command) and not matches(wanted, got) and time.monotonic() < end:
         time.sleep(0.3)
         status, said, got = printed(command, shell, home)
-    return "" if matches(wanted, got) else "printed\n" + said + "and not as the document has it:\n" + "\n".join(expected)
+    right = matches(wanted, got) and (not command.endswith("echo $?") or said.split()[-1:] == expected[-1:])
+    return "" if right else "printed\n" + said + "and not as the document has it:\n" + "\n".join(expected)
 
 
 def update_block(shell, block, home):
@@ -156,7 +197,13 @@ def update_block(shell, block, home):
 
 def run_block(shell, block, home):
     """Complaints."""
-    if block.language == "console":
+    if block.terminal:
+        problem = transcript(block.text, shell.directory / "work", shell.environment, lambda line: alike(line, home))
+        if problem:
+            yield f"line {block.line}: {problem}"
+    elif block.where and shell.run(block.where)[0] != 0:
+        print(f"line {block.line}: left out, since this fails here: {block.where}")
+    elif block.language == "console":
         for command, expected in blocks.steps(block):
             problem = check(shell, command, expected, home)
             if problem:
@@ -172,6 +219,8 @@ def run_block(shell, block, home):
 def main(prefix, source, document, option=None):
     text = pathlib.Path(source, document).read_text(encoding="utf-8")
     chosen, todo, complaints = blocks.settings(text), [], []
+    if "image" in chosen:
+        see_one_version()
     try:
         todo = [block for block in blocks.read(text) if block.language in blocks.RUN and not block.why_not]
     except ValueError as problem:
@@ -193,16 +242,26 @@ def main(prefix, source, document, option=None):
                     (work / entry.name).symlink_to(entry)
             (work / "build").symlink_to(prefix)
         environment = {"PATH": f"{prefix}/bin:{os.environ['PATH']}", "HOME": str(work), "LC_ALL": "C.UTF-8", "TZ": "UTC",
-                       "PYTHONPATH": f"{prefix}/share/carma/python", "USER": os.environ.get("USER", "root"), "COLUMNS": "100"}
+                       "PYTHONPATH": f"{prefix}/share/carma/python", "USER": os.environ.get("USER", "root"), "COLUMNS": "100",
+                       "CARMA_VNODE": f"{work}/.node", "CARMA_SOCKET": f"{work}/.carma.sock", "CARMA_TIME_SCALE": chosen.get("scale", "60"),
+                       **({"CONTAINERS_STORAGE_CONF": f"{work}/.storage.conf"} if "image" in chosen else {})}
+        if "chat" in chosen:
+            Chat.file = work / "chat"
+            chat = http.server.HTTPServer(("127.0.0.1", 0), Chat)
+            threading.Thread(target=chat.serve_forever, daemon=True).start()
+            environment["CHAT"] = f"http://127.0.0.1:{chat.server_port}/carma"
         shell = Shell(directory, environment)
         try:
             if "node" in chosen:
                 start_node(shell, chosen, prefix)
+            if "image" in chosen:
+                make_image(shell, chosen["image"])
             for block in todo:
-                if option == "--update" and block.language == "console":
+                if option == "--update" and block.language == "console" and not (block.terminal or block.where):
                     text = text.replace("console\n" + block.text, "console\n" + update_block(shell, block, str(work)), 1)
                 else:
                     complaints += run_block(shell, block, str(work))
+            complaints += tables.tried(text, shell)
         finally:
             kill_all(directory)
     if option == "--update":

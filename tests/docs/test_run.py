@@ -1,5 +1,6 @@
 """The checker of documents complains where it should."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,7 +22,7 @@ class Blocks(unittest.TestCase):
                          [("sh", "", "a\n"), ("sh", "needs a GPU", "b\n"), ("text", "", "c\n")])
 
     def test_what_is_refused(self):
-        for text in ("```sh\n", "```sh perhaps\n```\n", "```\ncarma queue \n```\n", "```text\n$ ls\n```\n",
+        for text in ("```sh\n", "```console where\n```\n", "```sh perhaps\n```\n", "```\ncarma queue \n```\n", "```text\n$ ls\n```\n",
                      "```\nscript/build\n```\n"):
             with self.assertRaises(ValueError, msg=text):
                 blocks.read(text)
@@ -53,23 +54,27 @@ class Links(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def run_document(self, text):
+    def run_document(self, text, **environment):
         with tempfile.TemporaryDirectory() as source:
             pathlib.Path(source, "page.md").write_text(text, encoding="utf-8")
             done = subprocess.run([sys.executable, str(HERE / "run.py"), "/usr", source, "page.md"], capture_output=True,
-                                  text=True, check=False)
+                                  text=True, check=False, env={**os.environ, **environment})
             return done.returncode, done.stderr
 
     def test_passes(self):
-        page = "```sh\nx=5; touch made\nsleep 1000 &\n```\n```console\n$ echo $x is here\n7 is here\n$ ls\nmade\n```\n```python\nprint(1)\n```\n"
+        page = "```sh\nx=5; touch made\nsleep 1000 &\n```\n```console\n$ echo $x is here\n7 is here\n$ ls\nmade\n```\n" \
+               "```console where: false\n$ false\nno\n```\n```console on a terminal\n$ sh -c 'trap \"echo x\" INT; echo 1; sleep 9; sleep 9'\n" \
+               "2\n^C\nx\n^C\nx\n$ sh\n$ exit 3\n$ echo $?\n3\n```\n```python\nprint(1)\n```\n"
         self.assertEqual(self.run_document(page), (0, ""))
 
     def test_fails(self):
         for page, said in {"```sh\ntrue\nfalse\ntrue\n```\n": "exit status 1: false",
                            "```console\n$ echo other\nwords\n```\n": "not as the document has it",
                            "```sh\nexit 3\n```\n": "did not end",
+                           "```console on a terminal\n$ echo a\nb\n```\n": "the terminal shows",
+                           "```console\n$ false; echo $?\n2\n```\n": "not as the document has it",
                            "```python\nraise ValueError\n```\n": "ValueError"}.items():
-            status, complaints = self.run_document(page)
+            status, complaints = self.run_document(page, PATIENCE_S="2")
             self.assertEqual(status, 1, page)
             self.assertIn(said, complaints)
 

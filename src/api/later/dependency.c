@@ -10,7 +10,8 @@
 #include "base/units.h"
 
 #define SINGLETON "singleton"
-#define WORDS     "afterok, afterany, afternotok or after, each with :ID, or " SINGLETON
+#define EACH      "aftercorr"
+#define WORDS     "afterok, afterany, afternotok, after or " EACH ", each with :ID, or " SINGLETON
 
 static const char *const words[DEPENDS_KINDS] = {
     [DEPENDS_OK] = "afterok", [DEPENDS_ANY] = "afterany", [DEPENDS_NOT_OK] = "afternotok", [DEPENDS_START] = "after"};
@@ -47,7 +48,7 @@ static int parse_job(uint32_t kind, char *text, struct job_dependency *dependenc
     mark = strchr(text, '_');
     if (mark)
         *mark = '\0';
-    bad = parse_integer(text, 1, INT64_MAX, &job, NULL) ||
+    bad = (strcmp(text, "@") != 0 ? parse_integer(text, 1, INT64_MAX - 1, &job, NULL) : (job = DEPENDENCY_LAST, 0)) ||
           (mark && parse_integer(mark + 1, 0, ARRAY_MAX_INDEX, &dependency->index, NULL));
     if (mark)
         *mark = '_';
@@ -66,6 +67,7 @@ static int parse_item(struct list *list, char *item, struct error *err)
     struct job_dependency dependency = {.kind = DEPENDS_ANY, .index = -1};
     char *jobs = strchr(item, ':'), *rest;
     uint32_t kind = 0;
+    bool each;
     int rc = 0;
 
     if (strcmp(item, SINGLETON) == 0)
@@ -74,7 +76,8 @@ static int parse_item(struct list *list, char *item, struct error *err)
         *jobs++ = '\0';
     if (jobs && strcmp(item, SINGLETON) == 0)
         return error_set(err, EINVAL, "dependency 'singleton:%.40s': singleton names no job", jobs);
-    while (kind < DEPENDS_KINDS && (!words[kind] || strcmp(words[kind], item) != 0))
+    each = strcmp(item, EACH) == 0;
+    while (kind < DEPENDS_KINDS && (!words[kind] || strcmp(words[kind], each ? words[DEPENDS_OK] : item) != 0))
         kind++;
     if (kind == DEPENDS_KINDS)
         return nearest_refuse(err, "dependency", item, WORDS);
@@ -82,6 +85,10 @@ static int parse_item(struct list *list, char *item, struct error *err)
         return error_set(err, EINVAL, "dependency '%s' names no job: %s:ID", item, item);
     for (char *job = strtok_r(jobs, ":", &rest); job && rc == 0; job = strtok_r(NULL, ":", &rest)) {
         rc = parse_job(kind, job, &dependency, err);
+        if (rc == 0 && each && dependency.index >= 0)
+            rc = error_set(err, EINVAL, "dependency '" EACH ":%.40s': " EACH " names a whole array", job);
+        if (each)
+            dependency.index = DEPENDENCY_OWN_INDEX;
         if (rc == 0)
             rc = add(list, dependency, err);
     }

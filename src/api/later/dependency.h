@@ -12,9 +12,13 @@
 
 #define DEPENDENCIES_MAX 1000 /* of one job */
 
+#define DEPENDENCY_OWN_INDEX (-2) /* aftercorr: afterok on the one with the waiting job's own index */
+
+#define DEPENDENCY_LAST INT64_MAX /* "@": carma submit says the job's number in its place */
+
 struct job_dependency {
     uint64_t job;     /* or all jobs of the array; 0: singleton, all earlier jobs of its user with its name */
-    int64_t index;    /* the one of the array with that index; -1: not said */
+    int64_t index;    /* the one of the array with that index; -1: not said; or DEPENDENCY_OWN_INDEX */
     uint32_t kind;    /* enum depends_kind */
     int64_t delay_ns; /* of DEPENDS_START */
 };

@@ -149,7 +149,7 @@ static uint64_t submit(struct cli *cli, struct run *run, int *status)
     uint64_t id;
     int rc;
 
-    if (spec_of(run, &spec, &err) || check(&spec, &err)) {
+    if (spec_of(run, &spec, &err) || check(&spec, &err) || cli_resolve_dependency(cli, &spec, &err)) {
         *status = cli_fail("%s", err.text);
         return 0;
     }

@@ -24,11 +24,14 @@ static const struct argp_option options[] = {ENDED_OPTIONS, {0}};
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct ended_options *jobs = state->input;
+    int64_t first_ns;
 
     if (key != ARGP_KEY_ARG)
         return ended_parse(key, arg, state, jobs);
     if (jobs->since_ns >= 0 || jobs->until_ns >= 0)
         return cli_bad_usage(state, "either a month or --since and --until: '%.40s' is too much", arg);
+    if (span_parse(arg, false, 0, false, &first_ns, NULL))
+        return cli_bad_usage(state, "'%.40s' is not a month, such as 2026-11", arg);
     if (ended_parse(ENDED_KEY_SINCE, arg, state, jobs) || ended_parse(ENDED_KEY_UNTIL, arg, state, jobs))
         return ECANCELED;
     return 0;

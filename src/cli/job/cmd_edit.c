@@ -73,8 +73,9 @@ const struct argp edit_argp = {
     .parser = parse,
     .args_doc = "[IDS...] FIELD=VALUE...",
     .doc = "Change what waiting jobs ask for. FIELD is an option of carma submit: job-name, gpus, gpu-memory, "
-           "max-slowdown, mps-threads, mps-memory-limit, cpus, memory, share, exclusive (yes or no), priority, begin, "
-           "time, signal or requeue. Nothing behind the = takes it back.\v" CLI_IDS_HELP,
+           "gpu-type, exclude-gpu, max-slowdown, mps-threads, mps-memory-limit, cpus, memory, share, exclusive (yes or "
+           "no), account, tag, priority, begin, time, signal, notify, on-end or requeue. Nothing behind the = takes it "
+           "back.\v" CLI_IDS_HELP,
 };
 
 int cmd_edit(struct cli *cli, int argc, char **argv)

@@ -136,11 +136,12 @@ static int follow(struct cli *cli, uint64_t id, const char *path, const char *jo
     }
 }
 
-static int not_yours(const json_t *job, uint64_t id)
+static int not_yours(const json_t *job)
 {
+    CLEANUP(free_ptr) char *named = answer_job_id(job);
     CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
 
-    return cli_fail("permission denied: job %" PRIu64 " belongs to %s", id, user);
+    return cli_fail("permission denied: job %s belongs to %s", named, user);
 }
 
 static int print_log(struct cli *cli, const struct logs_options *logs, uint64_t id, bool several)
@@ -157,7 +158,7 @@ static int print_log(struct cli *cli, const struct logs_options *logs, uint64_t 
     CLEANUP(free_ptr) char *named = answer_job_id(job);
     CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
     if (!path)
-        return not_yours(job, id);
+        return not_yours(job);
     if (several) {
         printf("==> job %s (%s) <==\n", named, name);
         fflush(stdout);
@@ -165,14 +166,13 @@ static int print_log(struct cli *cli, const struct logs_options *logs, uint64_t 
     if (logs->follow) {
         wait_tell_when_interrupted(&logs->jobs.list, "carma logs -f");
         rc = follow(cli, id, path, job_path, logs->lines, &err);
-        return rc ? cli_fail("job %" PRIu64 ": %s", id, err.text), session_status(rc) : CLI_OK;
+        return rc ? cli_fail("job %s: %s", named, err.text), session_status(rc) : CLI_OK;
     }
     rc = log_file_open(path, log_file_owner(job), &fd, &err);
     if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
-        return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
-                        id, id);
+        return cli_fail("job %s has not been started: it has written nothing (see: carma explain %s)", named, named);
     if (rc || go_to_lines(fd, logs->lines, &err) || copy_rest(fd, &err))
-        return cli_fail("job %" PRIu64 ": %s", id, err.text);
+        return cli_fail("job %s: %s", named, err.text);
     return CLI_OK;
 }
 

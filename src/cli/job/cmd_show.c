@@ -478,7 +478,7 @@ static void print_job(const json_t *job)
         CLEANUP(free_ptr) char *since = answer_time(answer_integer(job, "unused_since_ns", -1));
         line("Note", "it has not used its GPUs since %s", since);
     }
-    if (!answer_job_ended(job))
+    if (!answer_job_ended(job) && !answer_where_has_message(job))
         line_of(job, "Note", "message");
     print_attempts(attempts, crashes);
     if (answer_integer(job, "relaunch_ns", -1) >= 0)

@@ -45,7 +45,7 @@ static int add_specs(const struct sweep *sweep, const struct job_spec *spec, jso
 }
 
 /* All problems of all files are told; the list is then NULL. */
-static json_t *make_specs(const struct submit_command *submit)
+static json_t *make_specs(struct cli *cli, const struct submit_command *submit)
 {
     size_t count = submit->file_count ? submit->file_count : 1, complaints = 0;
     CLEANUP(json_release) json_t *paths = json_object();
@@ -58,6 +58,8 @@ static json_t *make_specs(const struct submit_command *submit)
                      ? submit_from_file(&spec, submit->files[i], submit->command, submit->command_count,
                                         &submit->options, &err)
                      : submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err);
+        if (rc == 0)
+            rc = cli_resolve_dependency(cli, &spec, &err);
         if (rc == 0 && specs)
             rc = add_specs(&submit->sweep, &spec, specs, paths, &err);
         if (rc)
@@ -156,7 +158,7 @@ static int submit_part(struct cli *cli, const struct submit_command *submit, con
 
 static int submit_all(struct cli *cli, const struct submit_command *submit)
 {
-    CLEANUP(json_release) json_t *specs = make_specs(submit);
+    CLEANUP(json_release) json_t *specs = make_specs(cli, submit);
     CLEANUP(json_release) json_t *reply = json_pack("{s:[]}", "jobs");
     json_t *jobs = json_object_get(reply, "jobs");
     size_t count = json_array_size(specs), done = 0;

@@ -76,26 +76,28 @@ int wait_job_status(const json_t *job)
 }
 
 /* An estimate that was made after the submission, once. */
-static void tell_estimate(uint64_t id, const json_t *job, bool *told)
+static void tell_estimate(const json_t *job, bool *told)
 {
     const json_t *estimate = json_object_get(job, "estimate");
 
     if (*told || !answer_text(estimate, "text"))
         return;
     CLEANUP(free_ptr) char *text = answer_safe_text(estimate, "text");
-    printf("job %" PRIu64 ": %s\n", id, text);
+    CLEANUP(free_ptr) char *named = answer_job_id(job);
+    printf("job %s: %s\n", named, text);
     fflush(stdout);
     *told = true;
 }
 
 /* Nobody but its user ends that wait: once. */
-static void tell_held(uint64_t id, const json_t *job, bool *told)
+static void tell_held(const json_t *job, bool *told)
 {
+    CLEANUP(free_ptr) char *named = answer_job_id(job);
     const char *state = answer_text(job, "state");
 
     if (*told || !state || strcmp(state, "HELD") != 0)
         return;
-    cli_fail("job %" PRIu64 " is held: carma release %" PRIu64 " lets it run", id, id);
+    cli_fail("job %s is held: carma release %s lets it run", named, named);
     *told = true;
 }
 
@@ -188,8 +190,8 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
             cli_fail("%s", err.text);
             return rc;
         }
-        tell_estimate(id, job, &told);
-        tell_held(id, job, &held);
+        tell_estimate(job, &told);
+        tell_held(job, &held);
         if (answer_job_ended(job)) {
             *status = wait_job_status(job);
             if (*status != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end"))

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/told/notify.h"
 #include "api/told/notify_file.h"
 #include "base/digest.h"
 #include "base/file.h"
@@ -15,6 +16,7 @@
 #include "base/memory.h"
 #include "base/program.h"
 #include "base/surroundings.h"
+#include "cli/cli.h"
 
 #define DEFAULT_OUTPUT   "carma-%j.out"
 #define OUTPUT_OF_ARRAYS "carma-%A_%a.out"
@@ -104,10 +106,14 @@ static int complete_notify(struct job_spec *spec, struct error *err)
 {
     CLEANUP(notify_file_release) struct notify_file file = {0};
     const char *home = getenv("HOME");
+    struct notify_words said;
     struct stat st;
     bool there;
     int rc;
 
+    if (spec->notify && spec->time_limit_ns < 0 && notify_parse(spec->notify, &said, NULL) == 0 &&
+        said.events & (UINT32_C(1) << NOTIFY_TIMEOUT))
+        cli_fail("%s: warning: --notify timeout is told of a job with a time limit: say one with --time", spec->name);
     if (spec->notify || !home || stat(home, &st) < 0 || st.st_uid != geteuid())
         return 0; /* HOME may be another user's, as after su or sudo -u */
     rc = notify_file_read(home, &file, &there, err);

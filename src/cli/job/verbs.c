@@ -72,14 +72,9 @@ static int post(struct cli *cli, const char *verb, const struct cli_jobs *jobs, 
 static void count(json_t *refused, const json_t *job)
 {
     const char *text = answer_text(job, "error") ? answer_text(job, "error") : "refused";
-    CLEANUP(strbuf_release) struct strbuf number = {0};
-    const char *alike = text;
-    json_t *known;
+    const char *alike = strncmp(text, "job ", 4) == 0 ? text + 4 + strcspn(text + 4, " ") : text;
+    json_t *known = json_object_get(refused, alike);
 
-    strbuf_printf(&number, "job %" PRId64 " ", answer_integer(job, "id", 0));
-    if (strncmp(text, number.text, strlen(number.text)) == 0)
-        alike += strlen(number.text);
-    known = json_object_get(refused, alike);
     if (known)
         json_integer_set(json_array_get(known, 1), json_integer_value(json_array_get(known, 1)) + 1);
     else

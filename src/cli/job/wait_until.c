@@ -100,7 +100,8 @@ static int look(struct cli *cli, uint64_t id, const struct wait_until *until, js
     }
     if (!answer_job_ended(job))
         return 0;
-    cli_fail("%s is '%.80s' at the end of job %" PRIu64 " (%s), not '%.80s'", until->field, value, id,
+    CLEANUP(free_ptr) char *named = answer_job_id(job);
+    cli_fail("%s is '%.80s' at the end of job %s (%s), not '%.80s'", until->field, value, named,
              answer_text(job, "state"), until->value);
     return -1;
 }

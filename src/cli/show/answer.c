@@ -263,12 +263,15 @@ char *answer_run_times(const json_t *job)
                      format_duration(answer_integer(times, "high_ns", 0), high));
 }
 
+bool answer_where_has_message(const json_t *job)
+{
+    return state_is(job, "PLACED") && answer_integer(job, "attempts", 1) <= 1 && answer_text(job, "message");
+}
+
 /* Why its first start takes so long; later ones have the message of the last run. */
 static char *why_it_waits(const json_t *job)
 {
-    bool first = state_is(job, "PLACED") && answer_integer(job, "attempts", 1) <= 1;
-
-    return first && answer_text(job, "message") ? answer_safe_text(job, "message") : xstrdup("");
+    return answer_where_has_message(job) ? answer_safe_text(job, "message") : xstrdup("");
 }
 
 bool answer_job_runs(const json_t *job)

@@ -40,6 +40,7 @@ const char *answer_end(const json_t *job);
 const char *answer_memory_source(const json_t *job, const char *member);
 
 /* "12:04, the median of 3 ..."; NULL: none is known */
+bool answer_where_has_message(const json_t *job);         /* as that of a job whose first start takes long */
 char *answer_job_where(const json_t *job);                /* "GPU 0,2", its reason, or how it ended */
 char *answer_job_time(const json_t *job, int64_t now_ns); /* how long it runs, waits, or ran */
 

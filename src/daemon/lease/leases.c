@@ -86,7 +86,7 @@ static void note_reason(const struct daemon *daemon, struct waiter *waiter)
 
     if (reason.code == REASON_NONE)
         return;
-    reason_name_owner(&reason, &daemon->views);
+    reason_name_others(&reason, &daemon->views);
     snprintf(waiter->code, sizeof waiter->code, "%s", reason_name(reason.code));
     reason_format(&reason, now_ns, waiter->reason);
 }

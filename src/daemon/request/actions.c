@@ -121,8 +121,10 @@ static bool asks_again(const struct record *what)
 
 void actions_ended(const struct job_view *view, const struct record *what, struct error *err)
 {
-    error_set(err, EPERM, "job %" PRIu64 " has already ended (%s)%s", view->id, job_state_name(view->state),
-              asks_again(what) ? ": submit it again ('carma show' has its command)" : "");
+    char number[JOB_NUMBER_TEXT];
+
+    error_set(err, EPERM, "job %s has already ended (%s)%s", job_number(view->views, view->id, number),
+              job_state_name(view->state), asks_again(what) ? ": submit it again ('carma show' has its command)" : "");
 }
 
 int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
@@ -130,8 +132,10 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
 {
     struct record input = *what;
     uint32_t type = what->type;
+    char number[JOB_NUMBER_TEXT];
     int rc;
 
+    job_number(view->views, view->id, number);
     input.at_ns = nodetime_now_ns();
     input.job = view->id;
     if (type == RECORD_COMMANDED)
@@ -144,10 +148,9 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
         return actions_ended(view, what, err), 409;
     if (asks_again(what) && view->wants->attached) /* as it is never retried (core/crash.h) */
         return error_set(err, EPERM,
-                         "job %" PRIu64
-                         " is one of carma run: what was typed into it is gone, so it is not started again "
+                         "job %s is one of carma run: what was typed into it is gone, so it is not started again "
                          "('carma cancel' ends it)",
-                         view->id),
+                         number),
                409;
     if (type == RECORD_CANCELLED && view->state == JOB_STOPPING) /* a record more would be for nothing */
         return 200;
@@ -158,7 +161,7 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
         return 503;
     rc = engine_input(daemon->engine, &input, err);
     if (rc == -EPERM && why_not(what))
-        error_set(err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state), why_not(what));
+        error_set(err, EPERM, "job %s is %s: %s", number, job_state_name(view->state), why_not(what));
     if (rc != 0)
         return rc == -EACCES ? 403 : 409;
     if (uid != view->wants->uid)

@@ -88,12 +88,15 @@ static int change_next(const struct change *change, uint64_t job, json_t **state
 {
     struct daemon *daemon = change->changes->daemon;
     struct job_view *view = views_find(&daemon->views, job);
+    char number[JOB_NUMBER_TEXT];
     int status;
 
     if (!view)
         return error_set(err, ENOENT, "there is no job '%" PRIu64 "'", job), 404;
     if (view->wants->uid != change->request->uid && !change->may)
-        return error_set(err, EPERM, "job %" PRIu64 " belongs to %s", job, job_view_user(view)), 403;
+        return error_set(err, EPERM, "job %s belongs to %s", job_number(&daemon->views, job, number),
+                         job_view_user(view)),
+               403;
     if (change->edit && edit_needs_admin(change->edit) && !change->may)
         return error_set(err, EPERM, "a priority above 0 is for administrators: say 0 or below"), 403;
     status = change->edit ? edit_job(daemon, change->request->uid, view, change->edit, err)

@@ -98,7 +98,7 @@ static int wants_of(const struct daemon *daemon, const struct job_view *view, co
                     const struct edit *edit, struct record_edited *edited, struct error *err)
 {
     struct reason why;
-    char text[REASON_TEXT];
+    char text[REASON_TEXT], number[JOB_NUMBER_TEXT];
     int64_t begin_ns = 0;
 
     edited->wants = job_view_wants(view);
@@ -110,7 +110,7 @@ static int wants_of(const struct daemon *daemon, const struct job_view *view, co
         return -EINVAL;
     fit_request(daemon->core, &edited->wants);
     if (!core_could_ever_run(daemon->core, &edited->wants, &why))
-        return error_set(err, EINVAL, "job %" PRIu64 " can never run here then: %s", view->id,
+        return error_set(err, EINVAL, "job %s can never run here then: %s", job_number(view->views, view->id, number),
                          reason_format(&why, nodetime_now_ns(), text));
     if (!has(edit, "begin"))
         return 0;
@@ -147,6 +147,7 @@ int edit_job(struct daemon *daemon, uid_t uid, struct job_view *view, const stru
     struct record input = {.type = RECORD_EDITED, .at_ns = nodetime_now_ns(), .job = view->id};
     const struct job_spec before = job_view_spec(view);
     struct job_spec spec;
+    char number[JOB_NUMBER_TEXT];
     int status = 200;
 
     if (view->wants->external)
@@ -154,8 +155,8 @@ int edit_job(struct daemon *daemon, uid_t uid, struct job_view *view, const stru
                          view->common->spec->slurm_job),
                409;
     if (view->state != JOB_QUEUED && view->state != JOB_HELD)
-        return error_set(err, EPERM, "job %" PRIu64 " is %s: only one that waits can be changed", view->id,
-                         job_state_name(view->state)),
+        return error_set(err, EPERM, "job %s is %s: only one that waits can be changed",
+                         job_number(view->views, view->id, number), job_state_name(view->state)),
                409;
     spec = job_spec_copy(&before);
     if (apply(edit->members, &spec, err) || judge(daemon, view, &spec, edit, &input.edited, err))

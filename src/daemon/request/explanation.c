@@ -34,7 +34,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
     char text[REASON_TEXT];
     json_t *jobs = json_array();
 
-    reason_name_owner(&reason, &daemon->views);
+    reason_name_others(&reason, &daemon->views);
     verdict = reason.code != REASON_NONE                                   ? reason_format(&reason, now_ns, text)
               : core_gpu_mode(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
                                                                            : "would take it";
@@ -287,17 +287,18 @@ static char *start_in_words(const struct question *question)
                                      [FORECAST_BY_NODE] = "by all earlier jobs here",
                                      [FORECAST_BY_LIMIT] = "if all jobs before it run until their time limits"};
     const struct forecast *forecast = &question->forecast;
-    const struct job_view *unknown = views_find(&question->explanations->daemon->views, forecast->unknown);
-    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+    const struct views *views = &question->explanations->daemon->views;
+    const struct job_view *unknown = views_find(views, forecast->unknown);
+    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT], number[JOB_NUMBER_TEXT];
+    const char *unknown_number = job_number(views, forecast->unknown, number);
 
     if (question->rc)
         return xasprintf("not known: %s", question->err.text);
     if (forecast->basis == FORECAST_BY_NOTHING && unknown && unknown->state == JOB_SUSPENDED)
-        return xasprintf("not known: job %" PRIu64 " stands still until somebody resumes it", forecast->unknown);
+        return xasprintf("not known: job %s stands still until somebody resumes it", unknown_number);
     if (forecast->basis == FORECAST_BY_NOTHING && forecast->unknown)
-        return xasprintf("not known: no job has ended here that tells how long job %" PRIu64
-                         " runs, and it has no time limit",
-                         forecast->unknown);
+        return xasprintf("not known: no job has ended here that tells how long job %s runs, and it has no time limit",
+                         unknown_number);
     if (forecast->basis == FORECAST_BY_NOTHING)
         return xstrdup("not known: it would not start even when all jobs before it have ended");
     about(forecast->median_ns, median);
@@ -495,7 +496,7 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
     json_t *gpus = json_array(), *answer;
     uint64_t place;
 
-    reason_name_owner(&reason, &daemon->views);
+    reason_name_others(&reason, &daemon->views);
     if (reason.code == REASON_NONE)
         sentence = sentence_of(daemon, view, access);
     for (uint32_t i = 0; reason.code != REASON_NONE && view->wants->gpus && i < core_gpu_count(daemon->core); i++)

@@ -18,23 +18,25 @@
 #include "daemon/engine/engine.h"
 #include "daemon/view/view.h"
 
-/* Its jobs: itself, all of an array, or the one of the array that is named; -ENOENT. */
-static int jobs_of(const struct daemon *daemon, const struct job_dependency *dependency, uint64_t *first,
+/* Its jobs: itself, all of an array, or the one of the array that is named, or has the waiting job's `own` index;
+ * -ENOENT. */
+static int jobs_of(const struct daemon *daemon, const struct job_dependency *dependency, int64_t own, uint64_t *first,
                    uint64_t *last, struct error *err)
 {
     const struct job_view *view = views_find(&daemon->views, dependency->job);
     struct array_words words;
     bool is_array = view && view->wants->array == view->id && job_view_array_words(view, &words);
-    int64_t position = is_array && dependency->index >= 0 ? array_position(&words, (uint32_t)dependency->index) : -1;
+    int64_t index = dependency->index == DEPENDENCY_OWN_INDEX ? own : dependency->index;
+    int64_t position = is_array && index >= 0 ? array_position(&words, (uint32_t)index) : -1;
 
     *first = *last = dependency->job;
-    if (dependency->index < 0) {
+    if (index < 0) {
         *last += is_array ? words.jobs - 1 : 0;
         return 0;
     }
     if (position < 0)
-        return error_set(err, ENOENT, "there is no job %" PRIu64 "_%" PRId64 " for %s", dependency->job,
-                         dependency->index, dependency_word(dependency->kind));
+        return error_set(err, ENOENT, "there is no job %" PRIu64 "_%" PRId64 " for %s", dependency->job, index,
+                         dependency_word(dependency->kind));
     *first = *last = dependency->job + (uint64_t)position;
     return 0;
 }
@@ -91,20 +93,43 @@ static int can_be(const struct daemon *daemon, const struct job_dependency *depe
 {
     const struct job_view *on = views_find(&daemon->views, job);
     const char *word = dependency_word(dependency->kind);
+    char number[JOB_NUMBER_TEXT];
     bool completed;
 
+    job_number(&daemon->views, job, number);
+
+    if (job == DEPENDENCY_LAST)
+        return error_set(err, EINVAL, "'@' is for carma submit and carma run: %s needs the number of a job", word);
     if (!on || !job_view_is_shown(on))
-        return error_set(err, ENOENT, "there is no job %" PRIu64 " for %s:%" PRIu64, job, word, job);
+        return error_set(err, ENOENT, "there is no job %s for %s:%s", number, word, number);
     if (on->common->spec->engine)
-        return error_set(err, EINVAL,
-                         "job %" PRIu64 " is a lease, whose end another scheduler knows: %s needs a job of carma's",
-                         job, word);
+        return error_set(err, EINVAL, "job %s is a lease, whose end another scheduler knows: %s needs a job of carma's",
+                         number, word);
     completed = on->state == JOB_COMPLETED;
     if (job_state_ended(on->state) &&
         ((dependency->kind == DEPENDS_OK && !completed) || (dependency->kind == DEPENDS_NOT_OK && completed)))
-        return error_set(err, EINVAL, "job %" PRIu64 " is %s: %s:%" PRIu64 " can never come true", job,
-                         job_state_name(on->state), word, job);
+        return error_set(err, EINVAL, "job %s is %s: %s:%s can never come true", number, job_state_name(on->state),
+                         word, number);
     return 0;
+}
+
+/* aftercorr: each job of this array waits for that one of the other which has its index. */
+static int judge_each(struct dependencies *all, const struct daemon *daemon, const struct job_dependency *dependency,
+                      const struct job_spec *spec, struct error *err)
+{
+    struct array_words own;
+    uint64_t first, last;
+    int rc = 0;
+
+    if (!spec->array || array_parse(spec->array, &own, NULL) != 0)
+        return error_set(err, EINVAL, "aftercorr:%" PRIu64 " is for the jobs of an array: say --array, or afterok",
+                         dependency->job);
+    all->count += own.jobs;
+    for (uint32_t i = 0; i < own.jobs && rc == 0; i++) {
+        rc = jobs_of(daemon, dependency, array_index(&own, i), &first, &last, err);
+        rc = rc ? rc : can_be(daemon, dependency, first, err);
+    }
+    return rc;
 }
 
 /* Of one that names a job: its records for each job that waits, or an error. */
@@ -112,7 +137,7 @@ static int judge_one(struct dependencies *all, const struct daemon *daemon, cons
                      uint32_t jobs, struct error *err)
 {
     uint64_t first, last;
-    int rc = jobs_of(daemon, dependency, &first, &last, err);
+    int rc = jobs_of(daemon, dependency, -1, &first, &last, err);
 
     if (rc == 0 && first < last && dependency->kind == DEPENDS_NOT_OK)
         return error_set(err, EINVAL, "%" PRIu64 " is an array: afternotok needs one job of it, such as %" PRIu64 "_0",
@@ -132,7 +157,9 @@ int dependencies_judge(struct dependencies *all, const struct daemon *daemon, co
     int rc = spec->dependency ? dependency_parse(spec->dependency, &list, &count, err) : 0;
 
     for (size_t i = 0; i < count && rc == 0; i++) {
-        if (list[i].job) {
+        if (list[i].index == DEPENDENCY_OWN_INDEX) {
+            rc = judge_each(all, daemon, &list[i], spec, err);
+        } else if (list[i].job) {
             rc = judge_one(all, daemon, &list[i], jobs, err);
         } else {
             namesakes = namesakes_of(all, daemon, uid, spec->name, before, before_count);
@@ -198,7 +225,7 @@ void dependencies_tell(struct dependencies *all, struct daemon *daemon, const st
         uint64_t first, last;
         for (size_t k = 0; !list[i].job && k < namesakes->count && !is_sibling(view, namesakes->jobs[k]); k++)
             tell(daemon, view->id, (struct record_depends){.on = namesakes->jobs[k], .kind = DEPENDS_ANY});
-        if (list[i].job && jobs_of(daemon, &list[i], &first, &last, NULL) == 0)
+        if (list[i].job && jobs_of(daemon, &list[i], job_view_array(view).index, &first, &last, NULL) == 0)
             for (uint64_t job = first; job <= last; job++)
                 tell_of_one(daemon, view, &list[i], job);
     }

@@ -172,6 +172,9 @@ bool job_view_array_words(const struct job_view *view, struct array_words *words
 /* Its place in its array. */
 struct launch_array job_view_array(const struct job_view *view);
 
+/* A job's number as people write it, "120_7" of one of an array: `text` itself. */
+const char *job_number(const struct views *views, uint64_t id, char text[static JOB_NUMBER_TEXT]);
+
 /* Its spec, which borrows everything; without environment and script once it has ended. */
 struct job_spec job_view_spec(const struct job_view *view);
 
@@ -226,7 +229,7 @@ json_t *job_view_array_to_json(const struct job_view *view);    /* null of a job
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 
 /* The user in the way of a job, for the reason's text. */
-void reason_name_owner(struct reason *reason, const struct views *views);
+void reason_name_others(struct reason *reason, const struct views *views);
 
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
 

@@ -146,10 +146,12 @@ static void fold_refused(struct views *views, struct job_view *view, uint64_t on
 {
     const struct job_view *other = on ? views_find(views, on) : NULL;
     CLEANUP(free_ptr) char *text = NULL;
+    char number[JOB_NUMBER_TEXT];
 
     if (!on)
         return;
-    text = xasprintf("it depended on job %" PRIu64 ", which is %s", on, other ? job_state_name(other->state) : "gone");
+    text = xasprintf("it depended on job %s, which is %s", job_number(views, on, number),
+                     other ? job_state_name(other->state) : "gone");
     job_view_set_message(view, text);
 }
 

@@ -51,8 +51,10 @@ static const char *end_in_words(const struct job_view *view, const struct core *
 
 char *job_view_moved_why(const struct job_view *view)
 {
+    char number[JOB_NUMBER_TEXT];
     CLEANUP(free_ptr)
-    char *other = view->moved_for == view->id ? xstrdup("it") : xasprintf("job %" PRIu64, view->moved_for);
+    char *other = view->moved_for == view->id ? xstrdup("it")
+                                              : xasprintf("job %s", job_number(view->views, view->moved_for, number));
 
     return view->moved_for
                ? xasprintf("%s ran %" PRIu32 ".%02" PRIu32
@@ -85,15 +87,16 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
 {
     const char *words = view->exited ? end_in_words(view, core) : NULL;
     CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
-    char needed[UNITS_TEXT], largest[UNITS_TEXT];
+    char needed[UNITS_TEXT], largest[UNITS_TEXT], number[JOB_NUMBER_TEXT];
     int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
 
     if (!words)
         return NULL;
     if (view->overuser)
-        return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is "
+        return xasprintf("job %s used more GPU memory than was reserved for it, and this job ran out; it is "
                          "retried %s",
-                         view->overuser, view->retry ? "before the queue" : "in its turn");
+                         job_number(view->views, view->overuser, number),
+                         view->retry ? "before the queue" : "in its turn");
     if (view->unfenced && !job_state_ended(view->state))
         return xasprintf("GPU memory ran out at the limit of the node default, not on the GPU; it is retried %s "
                          "without a limit",
@@ -122,11 +125,13 @@ static const char *uuids_why_text(uint32_t why)
     return why < UUIDS_WHY_COUNT ? texts[why] : NULL;
 }
 
-void reason_name_owner(struct reason *reason, const struct views *views)
+void reason_name_others(struct reason *reason, const struct views *views)
 {
     const struct job_view *resident = reason->resident ? views_find(views, reason->resident) : NULL;
 
     reason->owner = resident ? job_view_user(resident) : NULL;
+    if (reason->other && reason->code != REASON_OTHER_USER && reason->code != REASON_ARRAY)
+        job_number(views, reason->other, reason->number);
 }
 
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
@@ -317,7 +322,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     int64_t over_bytes = job_view_over_bytes(view, core);
     json_t *json = json_object();
 
-    reason_name_owner(&reason, view->views);
+    reason_name_others(&reason, view->views);
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
     json_object_set_new(json, "array", job_view_array_to_json(view));
     json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));

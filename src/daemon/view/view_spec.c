@@ -1,5 +1,7 @@
 /* How this file works: view.c hands over what a submission said. All parts that other jobs have as well, the text of
  * the whole among them, are kept once (common_texts.h). */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/array.h"
@@ -29,6 +31,18 @@ bool job_view_array_words(const struct job_view *view, struct array_words *words
     const char *text = view->common->spec->array;
 
     return id && text && array_parse(text, words, NULL) == 0 && view->id - id < words->jobs;
+}
+
+const char *job_number(const struct views *views, uint64_t id, char text[static JOB_NUMBER_TEXT])
+{
+    const struct job_view *view = views_find(views, id);
+    const struct launch_array array = view ? job_view_array(view) : (struct launch_array){0};
+
+    if (array.id)
+        snprintf(text, JOB_NUMBER_TEXT, "%" PRIu64 "_%" PRIu32, array.id, array.index);
+    else
+        snprintf(text, JOB_NUMBER_TEXT, "%" PRIu64, id);
+    return text;
 }
 
 struct launch_array job_view_array(const struct job_view *view)

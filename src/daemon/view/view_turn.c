@@ -82,13 +82,14 @@ static char *turn_text(const struct job_view *view, const struct turn *turn)
 
     CLEANUP(free_ptr) char *own = name_of(view->views, view->id, view->wants->uid);
     struct strbuf out = {0};
+    char number[JOB_NUMBER_TEXT];
 
     strbuf_printf(&out, "place %" PRIu64 " of %" PRIu64, turn->place, turn->of);
     if (turn->own_of > 0 && turn->own_of < turn->of)
         strbuf_printf(&out, " (%" PRIu64 " of %s's %" PRIu64 ")", turn->own_place, own, turn->own_of);
     if (turn->before) {
         CLEANUP(free_ptr) char *other = name_of(view->views, turn->before->id, turn->before->wants->uid);
-        strbuf_printf(&out, "; %s's job %" PRIu64 " goes first: ", other, turn->before->id);
+        strbuf_printf(&out, "; %s's job %s goes first: ", other, job_number(view->views, turn->before->id, number));
         put_why(&out, turn, own, other);
     }
     return strbuf_steal(&out);
@@ -118,7 +119,7 @@ static char *kept_text(const struct job_view *view, const struct kept *kept, int
     const struct job_view *other = views_find(view->views, kept->job);
     CLEANUP(free_ptr) char *name = other ? name_of(view->views, kept->job, other->wants->uid) : NULL;
     struct strbuf out = {0};
-    char left[UNITS_TEXT];
+    char left[UNITS_TEXT], number[JOB_NUMBER_TEXT];
 
     strbuf_printf(&out, "GPU%s ", kept->count == 1 ? "" : "s");
     for (uint32_t i = 0; i < kept->count; i++)
@@ -127,7 +128,7 @@ static char *kept_text(const struct job_view *view, const struct kept *kept, int
     if (kept->job == view->id)
         strbuf_puts(&out, "it");
     else
-        strbuf_printf(&out, "%s's job %" PRIu64, name ? name : "another", kept->job);
+        strbuf_printf(&out, "%s's job %s", name ? name : "another", job_number(view->views, kept->job, number));
     if (kept->until_ns != INT64_MAX)
         strbuf_printf(&out, ", for %s more at most",
                       format_duration(kept->until_ns > now_ns ? kept->until_ns - now_ns : 0, left));

@@ -1,6 +1,7 @@
 #include "launch/shepherd/variables.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -30,12 +31,25 @@ static bool same_name(const char *left, const char *right)
     return strncmp(left, right, length) == 0 && right[length] == '=';
 }
 
+static bool can_bind(const struct sockaddr *address, socklen_t length)
+{
+    CLEANUP(close_fd) int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+
+    if (fd < 0) /* a kernel without this protocol */
+        return true;
+    if (address->sa_family == AF_INET6) /* the other address is asked for by itself */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    return bind(fd, address, length) == 0 || errno != EADDRINUSE;
+}
+
+/* For both protocols: torch.distributed listens by IPv6 where there is one. */
 static bool is_free(unsigned port)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    CLEANUP(close_fd) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
 
-    return fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    return can_bind((const struct sockaddr *)&v4, sizeof v4) && can_bind((const struct sockaddr *)&v6, sizeof v6);
 }
 
 /* Programs that find no port all take the same one, and the second on the machine fails. */
