@@ -3,6 +3,7 @@
 # The wall clock is set back by two days and ahead by a year while a job runs, the machine sleeps for an hour, and
 # carmad is started anew in between: durations, limits, usage and energy are true, and times are shown by the wall clock.
 shifted=$(realpath "$4") || exit 99
+export TZ=IST-5:30 # what is told by UTC differs from local time
 . "$(dirname "$0")/node.sh"
 SHIFTED_CLOCKS=$T/shifts
 export SHIFTED_CLOCKS
