@@ -14,7 +14,7 @@
 #include "daemon/view/access.h"
 
 #define PIECE    200  /* jobs, some milliseconds */
-#define OF_A_JOB 1200 /* bytes, most of them */
+#define OF_A_JOB 1400 /* bytes, most of them */
 
 #define LATER_WALL_MS 50
 
