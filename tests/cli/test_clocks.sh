@@ -3,8 +3,8 @@
 # The wall clock is set back by two days and ahead by a year while a job runs, the machine sleeps for an hour, and
 # carmad is started anew in between: durations, limits, usage and energy are true, and times are shown by the wall clock.
 shifted=$(realpath "$4") || exit 99
-export TZ=IST-5:30 # what is told by UTC differs from local time
 . "$(dirname "$0")/node.sh"
+export TZ=IST-5:30 # what is told by UTC differs from local time
 SHIFTED_CLOCKS=$T/shifts
 export SHIFTED_CLOCKS
 # shift_clocks WALL BOOT: by so many seconds, for carma's programs and for jobs. The test's own clocks go on.
