@@ -13,7 +13,8 @@
 #include "http/http_internal.h"
 
 /* So long the handler is given one request after the other before the loop's other guests get their turn. */
-#define SERVE_NS (5 * NS_PER_MS)
+#define SERVE_NS     (5 * NS_PER_MS)
+#define PACKED_LEAST 4096 /* bytes: smaller answers are not worth the packer */
 
 struct exchange *http_exchange_of(const struct http_request *request)
 {
@@ -49,18 +50,18 @@ static json_t *json_text(const char *text)
 }
 
 /* Takes the text over; NULL gives NULL. */
-static struct MHD_Response *text_response(const char *type, char *text)
+static struct MHD_Response *text_response(const char *type, char *text, bool packed)
 {
     struct MHD_Response *response;
 
     if (!text)
         return NULL;
-    response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
+    response = packed ? http_packed_response(text)
+                      : MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    else if (!packed)
         free(text);
-        return NULL;
-    }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return response;
 }
 
@@ -75,7 +76,7 @@ static char *text_of(json_t *body)
 
 static struct MHD_Response *response_of(json_t *body)
 {
-    return text_response("application/json", text_of(body));
+    return text_response("application/json", text_of(body), false);
 }
 
 struct MHD_Response *http_error_response(const char *text)
@@ -349,16 +350,32 @@ void http_reply_with(struct http_request *request, unsigned status, struct MHD_R
         exchange_free(exchange);
 }
 
+static int wish_of(const struct exchange *exchange, const char *header, const char *name)
+{
+    return http_preference(MHD_lookup_connection_value(exchange->mhd_connection, MHD_HEADER_KIND, header), name);
+}
+
+bool http_wants(const struct http_request *request, const char *type, const char *otherwise)
+{
+    const struct exchange *exchange = http_exchange_of(request);
+    int wish = exchange->finished ? -1 : wish_of(exchange, MHD_HTTP_HEADER_ACCEPT, type);
+
+    return wish > 0 && wish >= wish_of(exchange, MHD_HTTP_HEADER_ACCEPT, otherwise);
+}
+
 /* The answer counts until it is taken. */
 static void reply_with_text(struct http_request *request, unsigned status, const char *type, char *text)
 {
     struct exchange *exchange = http_exchange_of(request);
+    bool packed = false;
 
     if (text && !exchange->finished && !exchange->response) {
-        exchange->answer_bytes = strlen(text);
+        size_t length = strlen(text);
+        packed = length >= PACKED_LEAST && wish_of(exchange, MHD_HTTP_HEADER_ACCEPT_ENCODING, "gzip") > 0;
+        exchange->answer_bytes = length + (packed ? HTTP_PACKER_BYTES : 0);
         exchange->peer->untaken_bytes += exchange->answer_bytes;
     }
-    http_reply_with(request, status, text_response(type, text));
+    http_reply_with(request, status, text_response(type, text, packed));
 }
 
 bool http_has_room(const struct http_request *request)

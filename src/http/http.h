@@ -114,6 +114,9 @@ bool http_server_place(const struct http_server *server, unsigned number, struct
  * connection: work that outlives the server (a thread's) needs a copy. */
 const char *http_query(const struct http_request *request, const char *name);
 
+/* Whether the client would rather have (Accept) an answer of that media type than `otherwise`. */
+bool http_wants(const struct http_request *request, const char *type, const char *otherwise);
+
 /* False: the user has not taken so much of his answers yet that a large one should not be made. */
 bool http_has_room(const struct http_request *request);
 
@@ -124,7 +127,8 @@ bool http_has_gone(const struct http_request *request);
  * bounds what the handler made of it and keeps that long. */
 void http_drop_body(struct http_request *request);
 
-/* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
+/* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. Larger
+ * answers, and texts, are packed by gzip for clients that say so (Accept-Encoding). */
 void http_reply(struct http_request *request, int status, json_t *body);
 
 /* Answers 204: it was done, and there is nothing to say. */

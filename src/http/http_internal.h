@@ -179,6 +179,14 @@ void http_answer(struct exchange *exchange, unsigned status, struct MHD_Response
 void http_resume(struct exchange *exchange); /* libmicrohttpd goes on with it, where it waited */
 void http_reply_with(struct http_request *request, unsigned status, struct MHD_Response *response);
 
+/* gzip.c: an answer, which is taken over. NULL: no memory, and it is freed. */
+#define HTTP_PACKER_BYTES (72 << 10) /* beside the text */
+struct MHD_Response *http_packed_response(char *text);
+
+/* How much a client wants `name`, by a header such as Accept-Encoding (NULL: it has none): in thousandths, its "q"; -1:
+ * it does not say. */
+int http_preference(const char *header, const char *name);
+
 /* stream.c */
 void http_stream_finish(struct http_stream *stream); /* nothing follows the sent data */
 void http_stream_over(struct http_stream *stream);   /* libmicrohttpd has done with it: tells the sender */

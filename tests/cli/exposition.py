@@ -1,11 +1,13 @@
 """GET /metrics for tests.
 
 exposition.py fetch SOCKET              prints it
+exposition.py open SOCKET               whether it has the same samples as OpenMetrics, packed
 exposition.py check FILE                whether it follows the description of Prometheus's text format strictly
 exposition.py grows BEFORE AFTER        whether every counter that carma keeps is there and has not fallen
 exposition.py value FILE NAME [L=V...]  the one sample of that name with (at least) these labels
 """
 
+import gzip
 import re
 import sys
 
@@ -16,13 +18,33 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$
 UNESCAPED = {'\\\\': '\\', '\\"': '"', '\\n': '\n'}
 
 
-def fetch(path):
+OPEN = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+
+
+def fetch(path, expected='text/plain; version=0.0.4; charset=utf-8', **headers):
     connection = Connection(path, 30)
-    connection.request('GET', '/metrics')
+    connection.request('GET', '/metrics', headers={name.replace('_', '-'): value for name, value in headers.items()})
     answer = connection.getresponse()
     kind = answer.getheader('Content-Type')
-    assert answer.status == 200 and kind == 'text/plain; version=0.0.4; charset=utf-8', (answer.status, kind)
+    assert answer.status == 200 and kind == expected, (answer.status, kind)
+    assert answer.getheader('Content-Encoding') == ('gzip' if 'Accept_Encoding' in headers else None)
     return answer.read()
+
+
+def open_metrics(path):
+    """By the header of Prometheus 2.42. Put back into the text format it is that."""
+    wish = 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+    text = gzip.decompress(fetch(path, OPEN, Accept=wish, Accept_Encoding='gzip')).decode()
+    assert text.endswith('\n# EOF\n') and text.count('# EOF') == 1
+    for family, unit in re.findall(r'^# UNIT (\S+) (\S+)$', text, re.M):
+        assert family.endswith('_' + unit), (family, unit)
+    assert not re.search(r'^# TYPE \S+_(seconds|bytes|joules|watts|ratio) .*\n(?!# UNIT)', text, re.M), 'a unit is not said'
+    counters = set(re.findall(r'^# TYPE (\S+) counter$', text, re.M))
+    back = re.sub(r'^# (HELP|TYPE) (\S+)', lambda line: line.group() + '_total' * (line.group(2) in counters), text, flags=re.M)
+    back = re.sub(r'le="(\d+)\.0"', r'le="\1"', re.sub(r'^# (UNIT .*|EOF)\n', '', back, flags=re.M)).encode()
+    check(back)
+    plain, told = read(fetch(path, Accept='text/plain, application/openmetrics-text;q=0.5')), read(back)
+    assert [(name, set(told[name][2])) for name in told] == [(name, set(plain[name][2])) for name in plain]
 
 
 def labels_of(text):
@@ -111,6 +133,8 @@ if __name__ == '__main__':
     action, *rest = sys.argv[1:]
     if action == 'fetch':
         sys.stdout.buffer.write(fetch(rest[0]))
+    elif action == 'open':
+        open_metrics(rest[0])
     elif action == 'check':
         check(contents(rest[0]))
     elif action == 'grows':

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 import logging
 import os
 import pathlib
@@ -341,6 +342,65 @@ class Many(unittest.TestCase):
             self.assertTrue(waits.cancel())
             until(lambda: waits.job.state == "CANCELLED")
         self.assertEqual([job.result() for job in carma.job(calls.double).map([1, 2])], [2, 4])
+
+
+class Assistant(unittest.TestCase):
+    """python -m carma.mcp, line by line."""
+
+    def setUp(self):
+        path = os.environ["CARMA_PREFIX"] + "/bin:" + os.environ["PATH"]
+        self.server = subprocess.Popen([sys.executable, "-m", "carma.mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PATH": path})
+
+    def tearDown(self):
+        self.server.stdin.close()
+        self.assertEqual((self.server.stdout.read(), self.server.wait()), (b"", 0))
+        self.server.stdout.close()
+
+    def ask(self, line):
+        self.server.stdin.write(line + b"\n")
+        self.server.stdin.flush()
+        return json.loads(self.server.stdout.readline())
+
+    def call(self, name, **arguments):
+        params = {"name": name, "arguments": arguments}
+        result = self.ask(json.dumps({"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params}).encode())["result"]
+        return result["content"][0]["text"], result["isError"]
+
+    def test_the_protocol(self):
+        for version, said in (("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")):
+            hello = self.ask(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"%s"}}' % version.encode())
+            self.assertEqual((hello["id"], hello["result"]["protocolVersion"]), (0, said))
+        self.server.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n\n')  # gets no answer
+        tools = {tool["name"]: tool for tool in self.ask(b'{"jsonrpc":"2.0","id":"a","method":"tools/list"}')["result"]["tools"]}
+        self.assertLessEqual({"estimate", "explain", "what_if", "queue", "show", "submit", "tail"}, set(tools))
+        self.assertLess({"command", "really", "gpu_memory", "time"}, set(tools["submit"]["inputSchema"]["properties"]))
+        self.assertEqual([name for name in tools if not tools[name]["annotations"]["readOnlyHint"]], ["submit"])
+        for line, code in ((b"{", -32700), (b"\xff", -32700), (b"[" * 100000, -32700), (b"[]", -32600), (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+                           (b'{"jsonrpc":"2.0","id":1,"method":1}', -32600), (b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32601),
+                           (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":[]}}', -32602), (b'"' + b"x" * (9 << 20) + b'"', -32700)):  # fmt: skip
+            self.assertEqual(self.ask(line)["error"]["code"], code, line[:60])
+        self.assertEqual(self.ask(b'{"jsonrpc":"2.0","id":9,"method":"ping"}'), {"jsonrpc": "2.0", "id": 9, "result": {}})
+
+    def test_only_a_real_submission_submits(self):
+        before = len(carma.jobs(state="all"))
+        for needs, said in (({"gpu_memory": "12G"}, "12.0 GiB on each of 1 GPU (as it says); so much is free now on GPU "), ({"gpus": 99}, "would be refused"),
+                            ({"summary": f"{SOURCE}/data/summaries/convnext_base-86.txt", "batch_size": 8}, "estimated by replay"), ({"gpus": 0}, "no GPU")):  # fmt: skip
+            text, failed = self.call("submit", command=["echo", "hello"], **needs)
+            self.assertTrue(not failed and said in text and "Not submitted" in text, text)
+        for name, wrong in (("submit", {}), ("submit", {"command": ["x"], "colour": "red"}), ("submit", {"command": ["x"], "gpu_memory": "12"}),
+                            ("submit", {"command": ["x"], "really": "yes"}), ("show", {"job": 10**9}), ("show", {"job": True}), ("tail", {"job": 0}),
+                            ("estimate", {"summary": "/nothing"}), ("what_if", {"policies": ["nothing"]})):  # fmt: skip
+            text, failed = self.call(name, **wrong)
+            self.assertTrue(failed and text and "\n" not in text, (name, wrong, text))
+        self.assertEqual(len(carma.jobs(state="all")), before)
+        text, failed = self.call("submit", command="seq 100; printf 'a\\033b'", really=True, gpu_memory="1G", chdir=os.getcwd())
+        job = carma.Job(int(text.split()[2]))
+        self.assertEqual(job.wait(), 0)
+        self.assertEqual(self.call("tail", job=job.id, lines=2), ("100\na\\x1bb", False))
+        self.assertEqual(json.loads(self.call("show", job=job.id)[0])["state"], "COMPLETED")
+        self.assertIn("has completed", self.call("explain", job=job.id)[0])
+        self.assertIn(f"\n{job.id} ", self.call("queue", state="ended")[0])
+        self.assertEqual(len(json.loads(self.call("what_if", policies=["exclusive"])[0])["policies"]), 2)
 
 
 class Restart(unittest.TestCase):

@@ -4,6 +4,7 @@
 # carmad is started anew in between: durations, limits, usage and energy are true, and times are shown by the wall clock.
 shifted=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
+export TZ=IST-5:30 # what is told by UTC differs from local time
 SHIFTED_CLOCKS=$T/shifts
 export SHIFTED_CLOCKS
 # shift_clocks WALL BOOT: by so many seconds, for carma's programs and for jobs. The test's own clocks go on.
@@ -36,13 +37,16 @@ expect_true() {
     "$CARMA" show --json "$1" >show.json
     "$CARMA" history --json --since 1h >history.json
     python3 - "$@" "$wall" "$rise" <<'P' || fail "job $1 with the wall clock shifted by $wall s: $(cat show.json history.json)"
-import json, sys, time
+import datetime, json, sys, time
 number, least, most, wall, rise = map(int, sys.argv[1:])
 job = json.load(open("show.json"))
 row = next(row for row in json.load(open("history.json"))["jobs"] if row["id"] == number)
 now = time.time() + wall
 for name in ("started_ns", "ended_ns", "submitted_ns", "gpu_ns", "first_started_ns"):
     assert abs(job[name] - row[name]) < 1e9, name
+for name in ("started", "ended", "submitted"):
+    for one in (job, row):
+        assert abs(datetime.datetime.fromisoformat(one[name].replace("Z", "+00:00")).timestamp() - one[name + "_ns"] / 1e9) < 0.002, one[name]
 assert least <= job["gpu_ns"] / 1e9 <= most, job["gpu_ns"]
 assert abs(job["ended_ns"] - job["started_ns"] - job["gpu_ns"]) < 2e9
 assert job["submitted_ns"] <= job["started_ns"] <= job["ended_ns"]

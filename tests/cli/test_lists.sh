@@ -1,5 +1,5 @@
 #!/bin/sh
-# Parts of the list of jobs, as the API gives them: by state, and up to a number.
+# Parts of the list of jobs, as the API gives them: by state, and up to a number. And all requests against the API's description.
 . "$(dirname "$0")/node.sh"
 start_all h200x1 60 --config /dev/null
 
@@ -13,6 +13,7 @@ run submit --exclusive -- true
 run submit --exclusive -- true
 until_field 4 state RUNNING
 expect_field 4 slowdown_permille 1000 # alone
+expect_field 4 submitted null # this node's time is no date
 expect_field 5 slowdown_permille null
 expect_field 1 slowdown_permille null # it has ended
 
@@ -51,11 +52,14 @@ for query, said in {"?state=asleep": "state 'asleep'", "?limit=": "limit ''", "?
     status, error = get(query)
     assert status == 400 and said in error, (query, status, error)
 PYTHON
-run cancel 4 5 6 7
+
+# All requests are as GET /v1/openapi.json says.
+python3 "$SOURCE/tests/cli/openapi.py" "$CARMA_SOCKET" "$SOURCE/docs/formats/http.md" || fail "the API is another than its description"
+run cancel 4-7 9
 
 # A long list is made in pieces, and others are answered in between.
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "nobody else is answered while jobs are listed"
-import http.client, json, select, socket, sys
+import gzip, http.client, json, select, socket, sys
 
 JOBS = 5000
 
@@ -75,11 +79,11 @@ for _ in range(JOBS // 1000):
     made = ask(lister, "POST", "/v1/jobs", json.dumps({"jobs": [job] * 1000}))
     assert len(made["jobs"]) == 1000, made
 ask(other, "GET", "/v1/status")
-lister.request("GET", "/v1/jobs")
+lister.request("GET", "/v1/jobs", headers={"Accept-Encoding": "gzip"})
 answered = 0
 while not select.select([lister.sock], [], [], 0)[0]:
     ask(other, "GET", "/v1/status")
     answered += 1
-assert len(json.load(lister.getresponse())["jobs"]) == JOBS
+assert len(json.loads(gzip.decompress(lister.getresponse().read()))["jobs"]) == JOBS
 assert answered >= 5, answered
 PYTHON

@@ -47,6 +47,7 @@ run submit --parsable --gpu-memory 60G -- true "$secret"
 expect_ok submit --parsable --hold -- true
 until_field 1 placements.0.observed_bytes 3221225472
 scrape first
+$exposition open "$CARMA_SOCKET" || fail "not OpenMetrics"
 "$CARMA" gpus --json >gpus.json
 python3 - "$SOURCE/tests/cli" "$T/first" "$hostile" <<'PYTHON' || fail "the first scrape: $(cat "$T/first")"
 import json, os, sys

@@ -13,7 +13,7 @@ client() {
 start_node a100x4-40g 100
 client Gone
 start_daemon
-client Jobs Functions Many
+client Jobs Functions Many Assistant
 
 # The examples of docs/python.md.
 mkdir examples

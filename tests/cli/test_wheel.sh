@@ -72,16 +72,19 @@ else
     echo "mypy and IPython cannot be installed here: left out ($(tail -1 "$T/log"))"
 fi
 
-# Libraries that know nothing of carma: submitit by its plugin, Dask by an executor.
-if timeout 300 "$T/venv/bin/python" -m pip install -q submitit dask >"$T/log" 2>&1; then
+# Libraries that know nothing of carma: submitit by its plugin, Dask by an executor, the protocol's own client and carma-mcp.
+if timeout 300 "$T/venv/bin/python" -m pip install -q submitit dask mcp==2.3.0 >"$T/log" 2>&1; then
     cat >others.py <<'END'
+import asyncio
 import os
 import re
 import sys
 
 import carma
 import dask
+import mcp
 import submitit
+from mcp.client.stdio import StdioServerParameters
 
 executor = submitit.AutoExecutor(folder="submitit", cluster="carma", carma_max_num_timeout=3)
 named = set(re.findall("`carma_([a-z_]+)`", open(sys.argv[1] + "/docs/coming-from.md").read())) - {"max_num_timeout"}
@@ -135,11 +138,20 @@ assert executor.submit(Counts()).result() == 2
 values = [dask.delayed(lambda x: x + 1)(n) for n in range(3)]
 with carma.Executor(gpu_memory="1G") as workers:
     assert dask.compute(*values, scheduler=workers) == (1, 2, 3)
+
+async def assistant():
+    server = StdioServerParameters(command=os.path.join(os.path.dirname(sys.executable), "carma-mcp"), env=dict(os.environ))
+    async with mcp.Client(server) as client:
+        assert "submit" in {tool.name for tool in (await client.list_tools()).tools}
+        said = await client.call_tool("submit", {"command": ["true"], "gpu_memory": "1G"})
+        assert not said.is_error and "Not submitted" in said.content[0].text, said
+
+asyncio.run(assistant())
 print("ok")
 END
     run_python others.py "$SOURCE"
     expect_status 0
     [ "$(tail -1 "$T/out")" = ok ] || fail "$said: $(cat "$T/out" "$T/err")"
 else
-    echo "submitit and Dask cannot be installed here: left out ($(tail -1 "$T/log"))"
+    echo "submitit, Dask and mcp cannot be installed here: left out ($(tail -1 "$T/log"))"
 fi

@@ -1,6 +1,7 @@
 /* The HTTP server's refusals: heads with two readings, pages' requests, no token, slow and greedy clients. */
 
 #include "base/trust/token.h"
+#include "http/http_internal.h"
 #include "http_raw.h"
 
 #define TOKEN FIXTURE_TOKEN
@@ -432,4 +433,33 @@ TEST(test_addresses)
     for (size_t i = 0; i < array_size(bad); i++)
         if (address_parse(bad[i], &address) != -EINVAL)
             fail_msg("%s: taken", bad[i]);
+}
+
+TEST(test_preferences)
+{
+    static const struct {
+        const char *header;
+        int wish; /* for gzip */
+    } rows[] = {
+        {NULL, -1},
+        {"", -1},
+        {"gzip", 1000},
+        {"br, GZip;q=0.5", 500},
+        {"gzip;q=0", 0},
+        {"gzip; q=0.0", 0},
+        {"x-gzip", -1},
+        {"gzip2,deflate", -1},
+        {"gzip;q=x", 1000},
+        {",,gzip", 1000},
+        {"gzip;q=0.1234567", 123},
+        {"gzip;q=0.2,gzip;q=0.7", 700},
+        {"deflate;q=0.5,gzip;v=1;q=0.25 ", 250},
+        {"gzip;q=", 1000},
+        {"gzip ;q=1.000", 1000},
+        {"*", -1},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++)
+        if (http_preference(rows[i].header, "gzip") != rows[i].wish)
+            fail_msg("%s: %d", rows[i].header, http_preference(rows[i].header, "gzip"));
 }

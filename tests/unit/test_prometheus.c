@@ -14,8 +14,10 @@ TEST(test_begin)
 {
     struct strbuf out = {0};
 
-    prometheus_begin(&out, "a_total", PROMETHEUS_COUNTER, "What \"is\" \\ and\nwas.");
+    prometheus_begin(&out, "a_total", PROMETHEUS_COUNTER, "What \"is\" \\ and\nwas.", false);
     expect(&out, "# HELP a_total What \"is\" \\\\ and\\nwas.\n# TYPE a_total counter\n");
+    prometheus_begin(&out, "a_bytes_total", PROMETHEUS_COUNTER, "\"A\".", true);
+    expect(&out, "# HELP a_bytes \\\"A\\\".\n# TYPE a_bytes counter\n# UNIT a_bytes bytes\n");
 }
 
 static const struct {
@@ -81,7 +83,7 @@ TEST(test_histogram)
     const int64_t bounds[] = {1, 60}, no_more[] = {2, 2};
     struct strbuf out = {0};
 
-    prometheus_histogram(&out, "a_seconds", bounds, no_more, 2, 5, INT64_C(200500000000));
+    prometheus_histogram(&out, "a_seconds", bounds, no_more, 2, 5, INT64_C(200500000000), false);
     expect(&out, "a_seconds_bucket{le=\"1\"} 2\na_seconds_bucket{le=\"60\"} 2\na_seconds_bucket{le=\"+Inf\"} 5\n"
                  "a_seconds_sum 200.500000000\na_seconds_count 5\n");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -250,7 +251,7 @@ static int print_all(struct cli *cli, const struct history_options *history)
     }
     if (history->jobs.json) {
         json_t *reply = json_pack("{s:I, s:b, s:O}", "now_ns", (json_int_t)now_ns, "more", more, "jobs", all);
-        cli_print_json(reply);
+        cli_print_json(moment_twin(reply, "now_ns"));
         json_decref(reply);
     } else if (table) {
         print_table(all, more);

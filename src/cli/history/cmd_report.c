@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -228,7 +229,7 @@ static void print_json(const struct ended_options *jobs, const struct line *line
     }
     report = json_pack("{s:o, s:o, s:o}", "since_ns", known(jobs->since_ns), "until_ns", known(jobs->until_ns), "lines",
                        list);
-    cli_print_json(report);
+    cli_print_json(moment_twin(moment_twin(report, "since_ns"), "until_ns"));
     json_decref(report);
 }
 

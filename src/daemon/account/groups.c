@@ -9,6 +9,7 @@
 
 #include "api/or_null.h"
 #include "base/hash.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/old_names.h"
@@ -318,7 +319,7 @@ static json_t *group_to_json(const struct groups *groups, struct group *group)
         if (groups->key == GROUPS_BY_USER)
             json_object_set_new(json, "uid", json_integer(group->number));
         if (groups->key == GROUPS_BY_DAY || groups->key == GROUPS_BY_MONTH)
-            json_object_set_new(json, "from_ns", json_integer(group->number * NS_PER_SEC));
+            moment_set(json, "from_ns", group->number * NS_PER_SEC, true);
     }
     groups_numbers(json, group->jobs, &group->sums);
     json_object_set_new(json, "wait_mean_ns", mean_wait_or_null(&group->sums));

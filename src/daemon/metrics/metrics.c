@@ -258,6 +258,7 @@ struct telling {
     const struct metrics_scene *scene;
     const struct metric *metric;
     struct strbuf *out;
+    bool open; /* as OpenMetrics */
     bool begun;
 };
 
@@ -269,7 +270,7 @@ static void tell(struct telling *telling, const struct metric_subject *subject, 
     if (!metric->value(telling->scene, subject, &value))
         return;
     if (!telling->begun)
-        prometheus_begin(telling->out, metric->name, metric->type, metric->help);
+        prometheus_begin(telling->out, metric->name, metric->type, metric->help, telling->open);
     telling->begun = true;
     prometheus_sample(telling->out, metric->name, labels, value, metric->unit);
 }
@@ -435,9 +436,9 @@ static void tell_waits(const struct telling *telling)
 {
     const struct history_sums *sums = &telling->scene->sums;
 
-    prometheus_begin(telling->out, telling->metric->name, telling->metric->type, telling->metric->help);
+    prometheus_begin(telling->out, telling->metric->name, telling->metric->type, telling->metric->help, telling->open);
     prometheus_histogram(telling->out, telling->metric->name, history_wait_bounds_s, sums->wait_le, HISTORY_WAIT_BOUNDS,
-                         sums->launched, sums->wait_ns);
+                         sums->launched, sums->wait_ns, telling->open);
 }
 
 static void tell_users(struct telling *telling)
@@ -506,14 +507,15 @@ static void tell_all(struct telling *telling)
     }
 }
 
-char *metrics_text(const struct daemon *daemon)
+char *metrics_text(const struct daemon *daemon, bool open)
 {
     struct metrics_scene scene;
     struct strbuf out = {0};
 
     gather(&scene, daemon);
     for (size_t i = 0; i < array_size(metrics); i++)
-        tell_all(&(struct telling){.scene = &scene, .metric = &metrics[i], .out = &out});
+        tell_all(&(struct telling){.scene = &scene, .metric = &metrics[i], .out = &out, .open = open});
+    prometheus_end(&out, open);
     release(&scene);
     return strbuf_steal(&out);
 }

@@ -6,8 +6,9 @@
 #include "base/strbuf.h"
 #include "daemon/daemon.h"
 
-/* In Prometheus's text format; owned by the caller. It shows no more than any user may see in the queue. */
-char *metrics_text(const struct daemon *daemon);
+/* In Prometheus's text format or, with `open`, as OpenMetrics; owned by the caller. It shows no more than any user may
+ * see in the queue. */
+char *metrics_text(const struct daemon *daemon, bool open);
 
 /* The table of docs/formats/prometheus.md: a line for each metric. */
 void metrics_describe(struct strbuf *out);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "api/or_null.h"
+#include "base/json/moment.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "core/core.h"
@@ -79,10 +80,12 @@ char *node_why_closed(const struct node *node, const struct node_gpu *entry, con
 static void add(json_t *list, const char *ground, const char *by, const char *user, uint64_t job, int64_t since_ns,
                 int64_t until_ns, const char *why)
 {
-    json_array_append_new(list, json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o, s:s?}", "ground", ground, "by", by, "user",
-                                          user, "job", integer_or_null((int64_t)job, job), "since_ns",
-                                          integer_or_null(nodetime_shown_ns(since_ns), since_ns), "until_ns",
-                                          integer_or_null(nodetime_shown_ns(until_ns), until_ns), "why", why));
+    json_t *one = json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o, s:s?}", "ground", ground, "by", by, "user", user, "job",
+                            integer_or_null((int64_t)job, job), "since_ns",
+                            integer_or_null(nodetime_shown_ns(since_ns), since_ns), "until_ns",
+                            integer_or_null(nodetime_shown_ns(until_ns), until_ns), "why", why);
+
+    json_array_append_new(list, moment_twin(moment_twin(one, "since_ns"), "until_ns"));
 }
 
 json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)

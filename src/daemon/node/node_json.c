@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/or_null.h"
+#include "base/json/moment.h"
 #include "base/nodetime.h"
 #include "base/share.h"
 #include "base/strbuf.h"
@@ -131,9 +132,10 @@ static void add_reading(json_t *json, const struct node_gpu *entry, bool closed,
     json_object_set_new(json, "health", health_to_json(entry));
     set(json, "processes", reading->process_count, reading->valid & GPU_HAS_PROCESSES);
     json_object_set_new(json, "xid",
-                        reading->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",
-                                                 (json_int_t)reading->xid_count, "at_ns",
-                                                 (json_int_t)nodetime_shown_ns(reading->xid_at_ns))
+                        reading->xid ? moment_twin(json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid,
+                                                             "count", (json_int_t)reading->xid_count, "at_ns",
+                                                             (json_int_t)nodetime_shown_ns(reading->xid_at_ns)),
+                                                   "at_ns")
                                      : json_null());
     set(json, "observed_ns", entry->at_ns, is_read);
     set(json, "age_ns", now_ns - entry->at_ns, is_read);
@@ -264,7 +266,8 @@ json_t *node_to_json(const struct node *node)
             json_array_append_new(list, heading_to_json(node, node->gpus[i], now_ns));
     for (uint32_t i = node_lines_unnamed(node, &unnamed); i > 0; i--)
         json_array_append_new(list, unnamed_to_json(unnamed++));
-    return json_pack("{s:I, s:s?, s:s?, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "limits",
-                     *node->limits ? node->limits : NULL, "problem", node->unread ? node->problem : NULL, "order",
-                     order, "gpus", list);
+    return moment_twin(json_pack("{s:I, s:s?, s:s?, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns),
+                                 "limits", *node->limits ? node->limits : NULL, "problem",
+                                 node->unread ? node->problem : NULL, "order", order, "gpus", list),
+                       "now_ns");
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/or_null.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/share.h"
@@ -213,9 +214,11 @@ static json_t *row_to_json(const struct node *node, const struct shown *row, con
     json_object_set_new(json, "throttle", row->trouble >= 0 ? node_throttle_to_json(row->trouble) : json_null());
     json_object_set_new(json, "ecc_uncorrected", natural_or_null(row->ecc_uncorrected));
     json_object_set_new(json, "xid",
-                        row->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
-                                             (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns)
-                                 : json_null());
+                        row->xid
+                            ? moment_twin(json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
+                                                    (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns),
+                                          "at_ns")
+                            : json_null());
     return json;
 }
 
@@ -234,5 +237,6 @@ json_t *node_live_to_json(const struct node_live *live, const struct node *node,
             residents += row->resident_count;
         json_array_append_new(list, json);
     }
-    return json_pack("{s:I, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "gpus", list);
+    return moment_twin(json_pack("{s:I, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "gpus", list),
+                       "now_ns");
 }

@@ -13,6 +13,7 @@
 
 #include "base/digest.h"
 #include "base/handle.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/text/printable.h"
@@ -94,7 +95,7 @@ static void look_at_status(struct events *events, int64_t now_ns)
     json_t *status = status_to_json(events->daemon, now_ns);
 
     if (events->status)
-        json_object_set_new(events->status, "now_ns", json_integer(nodetime_shown_ns(now_ns)));
+        moment_set(events->status, "now_ns", nodetime_shown_ns(now_ns), true);
     if (!events->status || !json_equal(events->status, status))
         events->status_version++;
     json_decref(events->status);
@@ -257,11 +258,19 @@ static const char *text_for(struct texts *texts, const struct events *events, co
     return texts->of[access];
 }
 
+static void begin_jobs(struct watcher *watcher, int64_t now_ns)
+{
+    int64_t shown_ns = nodetime_shown_ns(now_ns);
+    char now[MOMENT_TEXT];
+
+    strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"now\":%s,\"jobs\":[", shown_ns,
+                  moment_text(shown_ns, now));
+}
+
 static void tell_job(struct watcher *watcher, const char *text, int64_t now_ns)
 {
     if (watcher->told++ == 0)
-        strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"jobs\":[",
-                      nodetime_shown_ns(now_ns));
+        begin_jobs(watcher, now_ns);
     else
         strbuf_puts(&watcher->out, ",");
     strbuf_puts(&watcher->out, text);
@@ -392,9 +401,8 @@ static void tell_all_jobs(struct watcher *watcher, int64_t now_ns)
     for (size_t i = ended_count > ENDED_MOST ? ended_count - ENDED_MOST : 0; i < ended_count; i++)
         tell_one(watcher, ended[i], now_ns);
     free(ended);
-    if (!watcher->told) /* an empty node is told as such */
-        strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"jobs\":[]}\n\n",
-                      nodetime_shown_ns(now_ns));
+    if (watcher->told++ == 0) /* an empty node is told as such */
+        begin_jobs(watcher, now_ns);
     end_jobs(watcher);
     watcher->jobs_seen = views->version;
 }

@@ -15,6 +15,7 @@
 #include "api/or_null.h"
 #include "api/spec_limits.h"
 #include "base/json/json_read.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/old_names.h"
 #include "base/nodetime.h"
@@ -70,12 +71,6 @@ static json_t *number_or_null(int64_t number)
     return number < 0 ? json_null() : json_integer(number);
 }
 
-/* A moment; -1: it has not happened. */
-static json_t *shown_or_null(int64_t at_ns)
-{
-    return at_ns < 0 ? json_null() : json_integer(nodetime_shown_ns(at_ns));
-}
-
 static const char *letter_of(const char *name)
 {
     for (uint32_t state = JOB_COMPLETED; state <= JOB_LAST_ENDED; state++)
@@ -92,7 +87,7 @@ static json_t *row_to_json(const struct store_history *row)
 #define PLAIN(name, value)                                   json_object_set_new(json, name, json_integer((json_int_t)(value)));
 #define FROM_0(name, value)                                  json_object_set_new(json, name, number_or_null(value));
 #define OVER_0(name, value)                                  json_object_set_new(json, name, number_or_null((value) > 0 ? (value) : -1));
-#define MOMENT(name, value)                                  json_object_set_new(json, name, shown_or_null(value));
+#define MOMENT(name, value)                                  moment_set(json, name, nodetime_shown_ns(value), (value) >= 0);
 #define WORD(name, value)                                    json_object_set_new(json, name, text_or_null(value));
 #define SOURCE(name, value)                                  json_object_set_new(json, name, text_or_null(present_name(value)));
 #define COLUMN(type, member, kind, column, sums, form, name) form(name, row->member)
@@ -136,7 +131,8 @@ static void find_rows(struct question *question, const char *directory, const st
     }
     json_t *json = json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_shown_now_ns(), "more", rows.more,
                              "jobs", rows.list);
-    question->text = printable_json(json_dumps(json, JSON_COMPACT)); /* here: a thousand rows take the loop's time */
+    question->text = printable_json(
+        json_dumps(moment_twin(json, "now_ns"), JSON_COMPACT)); /* here: a thousand rows take the loop's time */
     json_decref(json);
 }
 
@@ -283,7 +279,7 @@ static void answer(struct question *question)
         http_reply_error(question->request, 404, "there is no job '%" PRIu64 "' in the history", question->filter.job);
     } else {
         if (question->kind == QUESTION_STATS)
-            json_object_set_new(question->json, "now_ns", json_integer(nodetime_shown_ns(now_ns)));
+            moment_set(question->json, "now_ns", nodetime_shown_ns(now_ns), true);
         if (is_of_totals(question))
             merge_totals(question, now_ns);
         http_reply(question->request, 200, question->json);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json/json_read.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/guess/prior.h"
@@ -91,8 +92,9 @@ static void get(struct daemon *daemon, struct http_request *request)
     list_user(&listing, USER_UNKNOWN, "unknown");
     json_decref(listing.names);
     http_reply(request, 200,
-               json_pack("{s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "users", listing.users,
-                         "workloads", listing.workloads));
+               moment_twin(json_pack("{s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "users",
+                                     listing.users, "workloads", listing.workloads),
+                           "now_ns"));
 }
 
 /* ---- Taking back ---- */

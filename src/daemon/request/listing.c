@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "base/handle.h"
+#include "base/json/moment.h"
 #include "base/nodetime.h"
 #include "base/text/printable.h"
 #include "base/strbuf.h"
@@ -13,7 +14,7 @@
 #include "daemon/view/access.h"
 
 #define PIECE    200  /* jobs, some milliseconds */
-#define OF_A_JOB 1200 /* bytes, most of them */
+#define OF_A_JOB 1400 /* bytes, most of them */
 
 #define LATER_WALL_MS 50
 
@@ -191,6 +192,7 @@ static void begin(struct listing *listing)
 {
     struct wanted *wanted = &listing->wanted;
     struct fold fold = {0};
+    char now[MOMENT_TEXT];
 
     listing->begun = true;
     listing->now_ns = nodetime_now_ns();
@@ -202,7 +204,8 @@ static void begin(struct listing *listing)
     /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */
     array_reserve(listing->text.text, listing->text.capacity,
                   OF_A_JOB * (listing->all < wanted->most ? listing->all : wanted->most) + 1);
-    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", nodetime_shown_ns(listing->now_ns));
+    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"now\":%s,\"jobs\":[", nodetime_shown_ns(listing->now_ns),
+                  moment_text(nodetime_shown_ns(listing->now_ns), now));
     uv_idle_start(listing->idle, on_piece);
 }
 

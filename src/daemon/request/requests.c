@@ -10,6 +10,7 @@
 #include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/strbuf.h"
 #include "daemon/lease/leases.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
@@ -23,6 +24,7 @@
 #include "daemon/request/history_query.h"
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
+#include "daemon/request/openapi.h"
 #include "daemon/request/series_json.h"
 #include "daemon/request/share_table.h"
 #include "daemon/request/status.h"
@@ -30,8 +32,6 @@
 #include "daemon/run/runs.h"
 #include "daemon/view/access.h"
 #include "daemon/whatif/whatif.h"
-
-#define API_PREFIX "/v1/"
 
 bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number)
 {
@@ -44,7 +44,7 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
     return true;
 }
 
-static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+static void show_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
     enum access_view access = access_view_of(request->uid, view->wants->uid);
     json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), access, true);
@@ -65,21 +65,106 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     http_reply(request, 200, json);
 }
 
-static void get_script(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+/* ---- Answers: `part` is what stands for the first {} of the route's path, with what follows it ---- */
+
+/* NULL: it has been answered that there is none. */
+static const struct job_view *job_of(struct daemon *daemon, struct http_request *request, const char *part)
 {
-    if (access_view_of(request->uid, view->wants->uid) == ACCESS_ALL)
+    const struct job_view *view;
+    char *end = NULL;
+    uint64_t id;
+
+    errno = 0;
+    id = *part >= '0' && *part <= '9' ? strtoull(part, &end, 10) : 0;
+    view = id && errno == 0 && (*end == '/' || *end == '\0') ? views_find(&daemon->views, id) : NULL;
+    if (view && job_view_is_shown(view))
+        return view;
+    http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(part, "/"), part);
+    return NULL;
+}
+
+static void get_job(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    const struct job_view *view = job_of(daemon, request, part);
+
+    if (view)
+        show_job(daemon, request, view);
+}
+
+static void get_script(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    const struct job_view *view = job_of(daemon, request, part);
+
+    if (view && access_view_of(request->uid, view->wants->uid) == ACCESS_ALL)
         history_get_script(daemon, request, view->id);
-    else
+    else if (view)
         http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, job_view_user(view));
+}
+
+static void get_job_series(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    const struct job_view *view = job_of(daemon, request, part);
+
+    if (view)
+        http_reply_text(request, "application/json", series_of_job(daemon, view->id));
+}
+
+static void explain(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    const struct job_view *view = job_of(daemon, request, part);
+
+    if (view)
+        explanation_get(daemon, request, view);
+}
+
+static void move_job(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    const struct job_view *view = job_of(daemon, request, part);
+
+    if (view)
+        change_place(daemon->changes, request, view);
+}
+
+/* The path's last word is the verb. */
+static void change_one(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    const struct job_view *view = job_of(daemon, request, part);
+
+    if (view)
+        change_job(daemon->changes, request, view, change_find(strrchr(part, '/') + 1));
+}
+
+static void change_jobs(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    (void)part;
+    change_many(daemon->changes, request, change_find(strrchr(request->path, '/') + 1));
+}
+
+static void get_history(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    (void)part;
+    history_get(daemon, request, request->path + strlen("/v1/history"));
+}
+
+static void get_whatif(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    whatif_show(daemon->whatif, request, part);
+}
+
+static void lease(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    (void)part;
+    leases_handle(daemon->leases, request, request->path + strlen("/v1/leases"));
 }
 
 #define DEFAULT_SPAN_S 3600
 
-static void get_series(struct daemon *daemon, struct http_request *request)
+static void get_series(struct daemon *daemon, struct http_request *request, const char *part)
 {
     const char *span = http_query(request, "span"), *most = http_query(request, "points");
     uint64_t span_s, points;
 
+    (void)part;
     if (!requests_read_number(span, 9, DEFAULT_SPAN_S, &span_s) || span_s == 0)
         http_reply_error(request, 400, "span '%.40s' is not a number of seconds", span);
     else if (!requests_read_number(most, 9, SERIES_POINTS, &points) || points == 0)
@@ -89,159 +174,98 @@ static void get_series(struct daemon *daemon, struct http_request *request)
                         series_of_gpus(daemon, (int64_t)span_s, (int64_t)points, nodetime_now_ns()));
 }
 
+static void get_metrics(struct daemon *daemon, struct http_request *request, const char *part)
+{
+    bool open = http_wants(request, OPENMETRICS_TYPE, "text/plain");
+
+    (void)part;
+    http_reply_text(request, open ? OPENMETRICS_TYPE "; version=1.0.0; charset=utf-8" : PROMETHEUS_MEDIA_TYPE,
+                    metrics_text(daemon, open));
+}
+
+/* Those that need no more than the request. */
+#define SIMPLE(name, does)                                                                                             \
+    static void name(struct daemon *daemon, struct http_request *request, const char *part)                            \
+    {                                                                                                                  \
+        (void)part;                                                                                                    \
+        (void)daemon;                                                                                                  \
+        does;                                                                                                          \
+    }
+SIMPLE(get_openapi, http_reply_text(request, "application/json", xstrdup(openapi_text())))
+SIMPLE(get_status, http_reply(request, 200, status_to_json(daemon, nodetime_now_ns())))
+SIMPLE(get_jobs, listings_get(daemon->listings, request))
+SIMPLE(submit, actions_submit(daemon, request))
+SIMPLE(edit_jobs, change_edit(daemon->changes, request))
+SIMPLE(get_gpus, http_reply(request, 200, node_to_json(daemon->node)))
+SIMPLE(close_gpu, gpu_close(daemon, request))
+SIMPLE(get_stats, history_get_stats(daemon, request))
+SIMPLE(get_events, events_open(daemon->events, request))
+SIMPLE(get_share, share_table_get(daemon, request))
+SIMPLE(give_share, share_table_give(daemon, request))
+SIMPLE(get_learned, learned_get(daemon, request))
+SIMPLE(forget, learned_forget(daemon, request))
+SIMPLE(ask_whatif, whatif_ask(daemon->whatif, request))
+SIMPLE(get_capacity, leases_get_capacity(daemon->leases, request))
+#undef SIMPLE
+
 /* ---- Which is which ---- */
 
-static bool is_get(const struct http_request *request)
-{
-    return strcmp(request->method, "GET") == 0;
-}
+static const struct route {
+    const char *method, *path;
+    void (*answer)(struct daemon *daemon, struct http_request *request, const char *part);
+} routes[] = {
+#define ROUTE(method, path, answer, who, query, body, status, schema, help) {#method, path, answer},
+#include "daemon/request/routes.def"
+};
 
-static void wrong_method(struct http_request *request, const char *right)
+/* Whether the path is one of the pattern's. */
+static bool fits(const char *pattern, const char *path, const char **part)
 {
-    http_reply_error(request, 405, "%s %s is not known: use %s", request->method, request->path, right);
-}
-
-static void handle_job(struct daemon *daemon, struct http_request *request, const char *rest)
-{
-    const struct job_view *view;
-    bool edits = strcmp(rest, "edit") == 0;
-    int verb = change_find(rest);
-    char *end;
-    uint64_t id;
-
-    if (verb >= 0 || edits) {
-        if (edits && strcmp(request->method, "POST") == 0)
-            change_edit(daemon->changes, request);
-        else if (strcmp(request->method, "POST") == 0)
-            change_many(daemon->changes, request, verb);
-        else
-            wrong_method(request, "POST");
-        return;
+    for (*part = ""; *pattern; pattern++, path++) {
+        if (*pattern == '{' && *path && *path != '/') {
+            *part = **part ? *part : path;
+            path += strcspn(path, "/") - 1;
+            pattern = strchr(pattern, '}');
+        } else if (*pattern != *path) {
+            return false;
+        }
     }
-    errno = 0;
-    id = *rest >= '0' && *rest <= '9' ? strtoull(rest, &end, 10) : 0;
-    view = id && errno == 0 ? views_find(&daemon->views, id) : NULL;
-    if (!view || !job_view_is_shown(view)) {
-        http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(rest, "/"), rest);
-        return;
-    }
-    if (*end == '\0' || strcmp(end, "/explain") == 0 || strcmp(end, "/series") == 0 || strcmp(end, "/script") == 0) {
-        if (!is_get(request))
-            wrong_method(request, "GET");
-        else if (strcmp(end, "/script") == 0)
-            get_script(daemon, request, view);
-        else if (strcmp(end, "/series") == 0)
-            http_reply_text(request, "application/json", series_of_job(daemon, view->id));
-        else if (*end == '\0')
-            get_job(daemon, request, view);
-        else
-            explanation_get(daemon, request, view);
-        return;
-    }
-    verb = *end == '/' ? change_find(end + 1) : -1;
-    if (strcmp(end, "/move") == 0 && strcmp(request->method, "POST") == 0)
-        change_place(daemon->changes, request, view);
-    else if (verb < 0 && strcmp(end, "/move") != 0)
-        http_reply_error(request, 404, "there is no '%.60s'", request->path);
-    else if (strcmp(request->method, "POST") == 0)
-        change_job(daemon->changes, request, view, verb);
-    else
-        wrong_method(request, "POST");
-}
-
-/* `rest` is empty for a question, "/ID" for an answer. */
-static void handle_whatif(struct daemon *daemon, struct http_request *request, const char *rest)
-{
-    bool asks = !*rest;
-
-    if (strcmp(request->method, asks ? "POST" : "GET") != 0)
-        wrong_method(request, asks ? "POST" : "GET");
-    else if (asks)
-        whatif_ask(daemon->whatif, request);
-    else
-        whatif_show(daemon->whatif, request, rest + 1);
-}
-
-static bool is_history(const char *path)
-{
-    return strcmp(path, "history") == 0 || strncmp(path, "history/", strlen("history/")) == 0;
+    return !*path;
 }
 
 static bool is_lease(const char *path)
 {
-    return strcmp(path, "leases") == 0 || strncmp(path, "leases/", strlen("leases/")) == 0;
+    return strcmp(path, "/v1/leases") == 0 || strncmp(path, "/v1/leases/", strlen("/v1/leases/")) == 0;
 }
 
 size_t requests_body_limit(const char *method, const char *path)
 {
-    if (strcmp(method, "POST") == 0 && strcmp(path, API_PREFIX "jobs") == 0)
+    if (strcmp(method, "POST") == 0 && strcmp(path, "/v1/jobs") == 0)
         return SPEC_MAX_REQUEST;
-    return strncmp(path, API_PREFIX, strlen(API_PREFIX)) == 0 && is_lease(path + strlen(API_PREFIX))
-               ? LEASE_REQUEST_MAX_BYTES
-               : HTTP_SMALL_BODY_BYTES;
+    return is_lease(path) ? LEASE_REQUEST_MAX_BYTES : HTTP_SMALL_BODY_BYTES;
 }
 
 void requests_handle(struct http_request *request, void *user)
 {
-    struct daemon *daemon = user;
-    const char *path = request->path;
+    const char *part, *known = NULL;
+    struct strbuf methods = {0};
 
-    if (strcmp(path, "/metrics") == 0) {
-        if (is_get(request))
-            http_reply_text(request, PROMETHEUS_MEDIA_TYPE, metrics_text(daemon));
-        else
-            wrong_method(request, "GET");
-        return;
+    for (const struct route *route = routes; route < routes + array_size(routes); route++) {
+        if ((known && strcmp(route->path, known) != 0) || !fits(route->path, request->path, &part))
+            continue;
+        if (strcmp(route->method, request->method) == 0) {
+            strbuf_release(&methods);
+            route->answer(user, request, part);
+            return;
+        }
+        known = route->path;
+        strbuf_printf(&methods, "%s%s", methods.length ? " or " : "", route->method);
     }
-    if (dashboard_has(path)) {
+    if (known)
+        http_reply_error(request, 405, "%s %s is not known: use %s", request->method, request->path, methods.text);
+    else if (dashboard_has(request->path))
         dashboard_answer(request);
-        return;
-    }
-    if (strncmp(path, API_PREFIX, strlen(API_PREFIX)) != 0) {
-        http_reply_error(request, 404, "there is no '%.60s'", path);
-        return;
-    }
-    path += strlen(API_PREFIX);
-    if (strcmp(path, "jobs") == 0 && strcmp(request->method, "POST") == 0)
-        actions_submit(daemon, request);
-    else if (is_lease(path))
-        leases_handle(daemon->leases, request, path + 6);
-    else if (strcmp(path, "capacity") == 0)
-        leases_get_capacity(daemon->leases, request);
-    else if (strncmp(path, "jobs/", 5) == 0)
-        handle_job(daemon, request, path + 5);
-    else if (strcmp(path, "whatif") == 0 || strncmp(path, "whatif/", 7) == 0)
-        handle_whatif(daemon, request, path + 6);
-    else if (strcmp(path, "learned/forget") == 0 && strcmp(request->method, "POST") == 0)
-        learned_forget(daemon, request);
-    else if (strncmp(path, "gpus/", 5) == 0)
-        gpu_close(daemon, request);
-    else if (strcmp(path, "share") == 0 && strcmp(request->method, "POST") == 0)
-        share_table_give(daemon, request);
-    else if (strcmp(path, "learned/forget") == 0)
-        wrong_method(request, "POST");
-    else if (strcmp(path, "jobs") != 0 && strcmp(path, "learned") != 0 && strcmp(path, "status") != 0 &&
-             strcmp(path, "gpus") != 0 && strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 &&
-             strcmp(path, "series") != 0 && strcmp(path, "share") != 0 && !is_history(path))
-        http_reply_error(request, 404, "there is no '%.60s'", request->path);
-    else if (!is_get(request))
-        wrong_method(request, "GET");
-    else if (strcmp(path, "jobs") == 0)
-        listings_get(daemon->listings, request);
-    else if (strcmp(path, "share") == 0)
-        share_table_get(daemon, request);
-    else if (strcmp(path, "learned") == 0)
-        learned_get(daemon, request);
-    else if (strcmp(path, "status") == 0)
-        http_reply(request, 200, status_to_json(daemon, nodetime_now_ns()));
-    else if (strcmp(path, "series") == 0)
-        get_series(daemon, request);
-    else if (strcmp(path, "events") == 0)
-        events_open(daemon->events, request);
-    else if (is_history(path))
-        history_get(daemon, request, path + strlen("history"));
-    else if (strcmp(path, "stats") == 0)
-        history_get_stats(daemon, request);
     else
-        http_reply(request, 200, node_to_json(daemon->node));
+        http_reply_error(request, 404, "there is no '%.60s'", request->path);
+    strbuf_release(&methods);
 }

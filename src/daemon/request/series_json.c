@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -91,13 +92,15 @@ char *series_of_gpus(const struct daemon *daemon, int64_t span_s, int64_t points
     int64_t told_ns = merged * step_ns, count = (kept + merged - 1) / merged;
     struct steps steps = {step_ns, merged, (now_ns / told_ns + 1 - count) * told_ns, count};
     struct strbuf out = {0};
+    char now[MOMENT_TEXT];
 
     if (steps.from_ns < 0) { /* node time may begin with the machine's */
         steps.count += steps.from_ns / told_ns;
         steps.from_ns = 0;
     }
-    strbuf_printf(&out, "{\"now_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"step_ns\":%" PRId64 ",\"gpus\":[",
-                  nodetime_shown_ns(now_ns), nodetime_shown_ns(steps.from_ns), told_ns);
+    strbuf_printf(&out, "{\"now_ns\":%" PRId64 ",\"now\":%s,\"from_ns\":%" PRId64 ",\"step_ns\":%" PRId64 ",\"gpus\":[",
+                  nodetime_shown_ns(now_ns), moment_text(nodetime_shown_ns(now_ns), now),
+                  nodetime_shown_ns(steps.from_ns), told_ns);
     for (uint32_t i = 0; i < core_gpu_count(daemon->core); i++) {
         strbuf_puts(&out, i ? "," : "");
         put_gpu(&out, daemon->series, core_gpu(daemon->core, i), &steps);

@@ -6,6 +6,7 @@
 
 #include "api/or_null.h"
 #include "base/json/json_read.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -162,9 +163,10 @@ void share_table_get(struct daemon *daemon, struct http_request *request)
     free(rows.items);
     free(rows.groups);
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(rows.now_ns), "order",
-                         fair ? "fair" : "fifo", "half_life_ns", (json_int_t)(USE_HALF_LIFE_S * NS_PER_SEC), "users",
-                         users, "groups", groups));
+               moment_twin(json_pack("{s:I, s:s, s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(rows.now_ns),
+                                     "order", fair ? "fair" : "fifo", "half_life_ns",
+                                     (json_int_t)(USE_HALF_LIFE_S * NS_PER_SEC), "users", users, "groups", groups),
+                           "now_ns"));
 }
 
 /* ---- Giving ---- */

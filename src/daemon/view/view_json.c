@@ -4,6 +4,7 @@
 #include "api/job_field.h"
 #include "api/or_null.h"
 #include "api/spec.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -227,20 +228,15 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
     return worst;
 }
 
-/* -1: it has not happened. */
-static json_t *shown_or_null(int64_t at_ns)
-{
-    return integer_or_null(nodetime_shown_ns(at_ns), at_ns >= 0);
-}
-
 static json_t *progress_to_json(const struct job_progress *progress)
 {
     int64_t total = progress->count.total, speed = progress->micro_steps_per_s;
 
-    return json_pack("{s:I, s:o, s:o, s:I}", "step", (json_int_t)progress->count.step, "total",
-                     integer_or_null(total, total > 0), "steps_per_s",
-                     speed >= 0 ? json_real((double)speed / 1e6) : json_null(), "at_ns",
-                     (json_int_t)nodetime_shown_ns(progress->count.at_ns));
+    return moment_twin(json_pack("{s:I, s:o, s:o, s:I}", "step", (json_int_t)progress->count.step, "total",
+                                 integer_or_null(total, total > 0), "steps_per_s",
+                                 speed >= 0 ? json_real((double)speed / 1e6) : json_null(), "at_ns",
+                                 (json_int_t)nodetime_shown_ns(progress->count.at_ns)),
+                       "at_ns");
 }
 
 json_t *job_view_array_to_json(const struct job_view *view)
@@ -296,17 +292,17 @@ static void add_numbers(const struct job_view *view, json_t *json)
 #define PLAIN(name, value)                           json_object_set_new(json, name, plain((int64_t)(value)));
 #define OVER_0(name, value)                          json_object_set_new(json, name, over_0((int64_t)(value)));
 #define FROM_0(name, value)                          json_object_set_new(json, name, from_0((int64_t)(value)));
-#define MOMENT(name, value)                          json_object_set_new(json, name, shown_or_null((int64_t)(value)));
+#define MOMENT(name, value)                          moment_set(json, name, nodetime_shown_ns((int64_t)(value)), (int64_t)(value) >= 0);
 #define VIEW(type, member, name, since, first, form) form(#member, view->member)
 #include "daemon/view/view_fields.def"
-#define TIME(value)   nodetime_shown_ns((int64_t)(value))
-#define NUMBER(value) (int64_t)(value)
-#define BYTES         NUMBER
-#define PERCENT       NUMBER
-#define DURATION      NUMBER
+#define TIME(name, value, known)   moment_set(json, name, nodetime_shown_ns((int64_t)(value)), known);
+#define NUMBER(name, value, known) json_object_set_new(json, name, integer_or_null((int64_t)(value), known));
+#define BYTES                      NUMBER
+#define PERCENT                    NUMBER
+#define DURATION                   NUMBER
 #define STATE(type, member, kind, name)
 #define SHOWN(type, member, kind, name, absent, form, title)                                                           \
-    json_object_set_new(json, name, integer_or_null(form(view->shown.member), view->shown.member != (absent)));
+    form(name, view->shown.member, view->shown.member != (absent))
 #include "core/job_state.def"
 }
 
@@ -370,7 +366,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));
     json_object_set_new(json, "progress", view->progress ? progress_to_json(view->progress) : json_null());
     json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
-    json_object_set_new(json, "unused_since_ns", shown_or_null(view->unused_since_ns));
+    moment_set(json, "unused_since_ns", nodetime_shown_ns(view->unused_since_ns), view->unused_since_ns >= 0);
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
     json_object_set_new(json, "turn", job_view_turn_to_json(view, core, now_ns, detailed));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/or_null.h"
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -148,6 +149,8 @@ json_t *job_view_kept_to_json(const struct job_view *view, const struct core *co
     gpus = json_array();
     for (uint32_t i = 0; i < kept.count; i++)
         json_array_append_new(gpus, json_integer(kept.gpus[i]));
-    return json_pack("{s:I, s:o, s:o, s:s}", "job", (json_int_t)kept.job, "gpus", gpus, "until_ns",
-                     integer_or_null(nodetime_shown_ns(kept.until_ns), kept.until_ns != INT64_MAX), "text", text);
+    return moment_twin(json_pack("{s:I, s:o, s:o, s:s}", "job", (json_int_t)kept.job, "gpus", gpus, "until_ns",
+                                 integer_or_null(nodetime_shown_ns(kept.until_ns), kept.until_ns != INT64_MAX), "text",
+                                 text),
+                       "until_ns");
 }
