@@ -23,6 +23,7 @@
 #include "daemon/request/history_query.h"
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
+#include "daemon/request/reservations.h"
 #include "daemon/request/series_json.h"
 #include "daemon/request/share_table.h"
 #include "daemon/request/status.h"
@@ -214,6 +215,10 @@ void requests_handle(struct http_request *request, void *user)
         handle_whatif(daemon, request, path + 6);
     else if (strcmp(path, "learned/forget") == 0 && strcmp(request->method, "POST") == 0)
         learned_forget(daemon, request);
+    else if (strcmp(path, "gpus/reserve") == 0)
+        reservations_make(daemon, request);
+    else if (strcmp(path, "gpus/unreserve") == 0)
+        reservations_take_back(daemon, request);
     else if (strncmp(path, "gpus/", 5) == 0)
         gpu_close(daemon, request);
     else if (strcmp(path, "share") == 0 && strcmp(request->method, "POST") == 0)

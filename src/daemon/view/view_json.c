@@ -12,6 +12,7 @@
 #include "core/need/overuse.h"
 #include "core/share/slowdown.h"
 #include "core/verdict.h"
+#include "daemon/view/owners.h"
 #include "daemon/view/view.h"
 #include "launch/launch.h"
 
@@ -126,7 +127,10 @@ void reason_name_owner(struct reason *reason, const struct views *views)
 {
     const struct job_view *resident = reason->resident ? views_find(views, reason->resident) : NULL;
 
-    reason->owner = resident ? job_view_user(resident) : NULL;
+    if (reason->code == REASON_ALLOTTED)
+        reason->owner = owners_name(views->owners, (uid_t)reason->other);
+    else
+        reason->owner = resident ? job_view_user(resident) : NULL;
 }
 
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
