@@ -252,6 +252,21 @@ CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
     assert_goes_to(f, job, "0,1,2,3");
 }
 
+/* GPUs 0 and 1, for 'a' and 'b', from 100 s on for 100 s. */
+static struct record allotment(const struct fixture *f)
+{
+    struct record record = {.type = RECORD_GPUS_ALLOTTED, .at_ns = f->now_ns};
+
+    record.allotted = (struct record_allotted){.number = core_next_allotment(f->core),
+                                               .from_ns = f->now_ns + SECONDS(100),
+                                               .until_ns = f->now_ns + SECONDS(200),
+                                               .gpu_count = 2,
+                                               .gpus = {0, 1},
+                                               .user_count = 2,
+                                               .users = {'a', 'b'}};
+    return record;
+}
+
 /* Nor are others kept from it for a job to which it is closed. */
 CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
 {
@@ -264,6 +279,9 @@ CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
                  .type = RECORD_EXITED,
                  .job = last,
                  .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
+    assert_int_equal(f->core->reserved_job, 0);
+    apply(f, (struct record){.type = RECORD_RESERVED, .job = head, .reserved = {.count = 1, .gpus = {1}}});
+    apply(f, allotment(f)); /* nor for one that may run into the time of others */
     assert_int_equal(f->core->reserved_job, 0);
 }
 
@@ -297,21 +315,6 @@ CORE_EACH_ROW(test_each_ground_holds_by_itself, grounds)
             *end++ = (char)('0' + g);
     if (strcmp(open, row->open) != 0)
         fail_msg("%s: open are '%s', not '%s'", row->steps, open, row->open);
-}
-
-/* GPUs 0 and 1, for 'a' and 'b', from 100 s on for 100 s. */
-static struct record allotment(const struct fixture *f)
-{
-    struct record record = {.type = RECORD_GPUS_ALLOTTED, .at_ns = f->now_ns};
-
-    record.allotted = (struct record_allotted){.number = core_next_allotment(f->core),
-                                               .from_ns = f->now_ns + SECONDS(100),
-                                               .until_ns = f->now_ns + SECONDS(200),
-                                               .gpu_count = 2,
-                                               .gpus = {0, 1},
-                                               .user_count = 2,
-                                               .users = {'a', 'b'}};
-    return record;
 }
 
 static uint64_t of_limit(struct fixture *f, char user, uint32_t gpus, int limit_s)
