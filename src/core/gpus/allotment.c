@@ -37,12 +37,14 @@ static bool is_for(const struct record_allotted *allotted, uint32_t uid)
     return has(allotted->users, allotted->user_count, uid);
 }
 
-static bool is_in_the_way(const struct core *core, const struct record_allotted *allotted,
-                          const struct record_submitted *wants)
+/* One that was submitted since then is as of its submission: a record for each that comes too late would cost a look at
+ * all others. */
+static bool is_in_the_way(const struct core *core, const struct record_allotted *allotted, const struct job *job)
 {
-    int64_t now_ns = core->allotted_ns, limit_ns = wants->time_limit_ns;
+    int64_t now_ns = job->submitted_ns > core->allotted_ns ? job->submitted_ns : core->allotted_ns,
+            limit_ns = job->wants->time_limit_ns;
 
-    return now_ns < allotted->until_ns && !is_for(allotted, wants->uid) &&
+    return now_ns < allotted->until_ns && !is_for(allotted, job->wants->uid) &&
            (now_ns >= allotted->from_ns || limit_ns == 0 || limit_ns > allotted->from_ns - now_ns);
 }
 
@@ -50,7 +52,7 @@ const struct record_allotted *allotment_against(const struct core *core, const s
 {
     for (uint32_t i = 0; i < core->allotment_count; i++) {
         const struct record_allotted *allotted = &core->allotments[i];
-        if (has(allotted->gpus, allotted->gpu_count, gpu->number) && is_in_the_way(core, allotted, job->wants))
+        if (has(allotted->gpus, allotted->gpu_count, gpu->number) && is_in_the_way(core, allotted, job))
             return allotted;
     }
     return NULL;
@@ -93,9 +95,12 @@ static void look_at_waiting(const struct core *core, const struct record_allotte
 {
     const struct record_submitted *last = NULL; /* neighbours are often alike */
 
-    for (const struct job *job = core->waiting.head; job; last = job->wants, job = job->next)
-        if (job->wants != last && !is_in_the_way(core, allotted, job->wants) && !is_for(allotted, job->wants->uid))
-            sooner(next_ns, allotted->from_ns - job->wants->time_limit_ns + 1);
+    for (const struct job *job = core->waiting.head; job; job = job->next) {
+        if (job->wants == last || is_for(allotted, job->wants->uid) || is_in_the_way(core, allotted, job))
+            continue;
+        sooner(next_ns, allotted->from_ns - job->wants->time_limit_ns + 1);
+        last = job->wants;
+    }
 }
 
 int64_t allotment_next_ns(const struct core *core)
