@@ -21,7 +21,7 @@
 #define SHAPE                                                                                                          \
     "{\"gpus\": [NUMBER], \"users\": [NAME], \"from_ns\": TIME, \"until_ns\": TIME, \"reason\": TEXT} is expected"
 
-static const struct json_bounds bounds = {.values = 8 + RECORD_MAX_GPUS + ALLOTMENT_USERS, .depth = 2, .bytes = 4096};
+static const struct json_bounds bounds = {.values = 11 + RECORD_MAX_GPUS + ALLOTMENT_USERS, .depth = 2, .bytes = 4096};
 
 static int refused(struct error *err, int status, const char *text)
 {
