@@ -386,6 +386,10 @@ CORE_TEST(test_who_waits_for_reserved_gpus_holds_up_nobody)
     assert_int_equal(f->core->reserved_job, 0);
     exits(f, holder, EXIT_COMPLETED, -1);
     exits(f, other, EXIT_COMPLETED, -1);
+    change(f, backfill, 0);
+    other = of_limit(f, 'd', 2, 0);
+    assert_goes_to(f, other, "2,3");
+    exits(f, other, EXIT_COMPLETED, -1);
     assert_waits(f, head);
     apply(f, (struct record){.type = RECORD_ALLOTMENT_ENDED, .allotment_ended.number = 1});
     assert_goes_to(f, head, "0,1,2,3");
