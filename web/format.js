@@ -58,10 +58,10 @@ export function hours(ns) {
     return value >= 100 ? value.toFixed(0) : value.toFixed(value < 10 ? 2 : 1);
 }
 
-/* A moment: by the calendar, or, on a virtual node with a clock of its own, by how long ago. */
+/* A moment: by the calendar, or, on a virtual node with a clock of its own, by how far from now. */
 export function moment(ns, now_ns) {
     if (ns < 1e18)
-        return `${span(now_ns - ns)} ago`;
+        return ns > now_ns ? `in ${span(ns - now_ns)}` : `${span(now_ns - ns)} ago`;
     return new Date(ns / 1e6).toLocaleString([], {dateStyle: "medium", timeStyle: "medium"});
 }
 

@@ -2,8 +2,8 @@
 import {Spark} from "/charts.js";
 import {job_colour} from "/colours.js";
 import {h, keyed, set_attribute, set_style, set_text} from "/dom.js";
-import {count, gib, job_label, percent, share_word, size, watts} from "/format.js";
-import {node} from "/live.js";
+import {count, gib, job_label, moment, percent, share_word, size, watts} from "/format.js";
+import {node, now_ns} from "/live.js";
 
 /* The parts of a GPU's memory, in the order of the bar; a job's part is its reservation, or its use where that is
  * more. */
@@ -92,7 +92,15 @@ function resident_row(resident) {
     };
 }
 
-/* The faults of a GPU, in words; empty: none. */
+/* "reserved for ada until ...": GPUs that are for some users alone, or will be. */
+function reservations_of(gpu) {
+    return node.reservations.filter((one) => one.gpus.includes(gpu.index) && one.until_ns > now_ns()).map((one) => {
+        const from = one.from_ns > now_ns() ? `from ${moment(one.from_ns, now_ns())} ` : "";
+        return `reserved for ${one.users.join(", ")} ${from}until ${moment(one.until_ns, now_ns())}${one.why ? `: ${one.why}` : ""}`;
+    });
+}
+
+/* What is to be known of a GPU first, its faults before the rest, in words; empty: nothing. */
 export function gpu_warnings(gpu) {
     const warnings = [];
     if (gpu.lost)
@@ -101,7 +109,7 @@ export function gpu_warnings(gpu) {
         warnings.push(`takes no further job: ${gpu.why || "drained"}`);
     if (gpu.xid)
         warnings.push(`Xid ${gpu.xid.code}${gpu.xid.count > 1 ? `, ${gpu.xid.count} times` : ""}`);
-    return warnings;
+    return warnings.concat(reservations_of(gpu));
 }
 
 export function gpu_title(gpu) {

@@ -15,6 +15,7 @@ const silence_ms = 40000; /* the daemon says something at least every 15 s */
 export const node = {
     status: null,
     gpus: [],
+    reservations: [],
     now_ns: 0,
     residents: new Map(), /* by a job's id: the most that it reserved and uses on one of its GPUs now */
     jobs: new Map(), /* those that the daemon has told of, by id */
@@ -118,6 +119,7 @@ function take(name, data) {
         node.status = data;
     } else if (name === "gpus") {
         node.gpus = data.gpus;
+        node.reservations = data.reservations || [];
         node.residents.clear();
         for (const gpu of data.gpus) {
             keep_point(gpu, data.now_ns / 1e6);

@@ -42,8 +42,8 @@ extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp,
     move_argp, edit_argp, wait_argp, run_argp, shell_argp, attach_argp, gpus_argp, monitor_argp, history_argp,
     report_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp, trace_show_argp,
     evaluate_argp, bench_argp, bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp,
-    admin_drain_argp, admin_gpu_argp, admin_learned_argp, admin_recover_argp, admin_resume_argp, admin_share_argp,
-    admin_verify_argp, share_argp, help_argp, top_argp;
+    admin_drain_argp, admin_gpu_argp, admin_learned_argp, admin_recover_argp, admin_reserve_argp, admin_resume_argp,
+    admin_share_argp, admin_unreserve_argp, admin_verify_argp, share_argp, help_argp, top_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_shell(struct cli *cli, int argc, char **argv);
@@ -79,6 +79,8 @@ int cmd_admin_learned(struct cli *cli, int argc, char **argv);
 int cmd_admin_recover(struct cli *cli, int argc, char **argv);
 int cmd_admin_resume(struct cli *cli, int argc, char **argv);
 int cmd_admin_share(struct cli *cli, int argc, char **argv);
+int cmd_admin_reserve(struct cli *cli, int argc, char **argv);
+int cmd_admin_unreserve(struct cli *cli, int argc, char **argv);
 int cmd_admin_verify(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 

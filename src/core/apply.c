@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "core/common_wants.h"
 #include "core/crash.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/apply_gpu.h"
 #include "core/gpus/closing.h"
 #include "core/jobs.h"
@@ -56,13 +57,15 @@ static void end_reservation(struct core *core, struct job *job, int64_t at_ns)
     job->user->kept_ns = at_ns;
 }
 
-/* A GPU on which its job's starts die would be kept free for nothing: others are chosen. */
+/* A GPU to which its job cannot come, since its starts die there or since it is allotted to others, would be kept free
+ * for nothing: others are chosen. */
 static void end_reservation_of_closed(struct core *core, int64_t at_ns)
 {
     struct job *job = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
 
     for (uint32_t i = 0; job && i < core->gpu_count; i++)
-        if (core->gpus[i]->reserved_for == job->id && closing_until_ns(core->gpus[i], job->wants->uid)) {
+        if (core->gpus[i]->reserved_for == job->id &&
+            (closing_until_ns(core->gpus[i], job->wants->uid) || allotment_against(core, job, core->gpus[i]))) {
             end_reservation(core, job, at_ns);
             return;
         }
@@ -75,6 +78,15 @@ static bool resources_are_sane(const struct core_resources *most)
         return false;
 #include "core/resources.def"
     return true;
+}
+
+static int apply_allotment(struct core *core, const struct record *record, struct error *err)
+{
+    int status = allotment_apply(core, record, err);
+
+    if (status == 0)
+        end_reservation_of_closed(core, record->at_ns);
+    return status;
 }
 
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
@@ -674,6 +686,10 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_GPU_DRAINED:
     case RECORD_GPU_RESUMED:
         return apply_gpu(core, record, err);
+    case RECORD_GPUS_ALLOTTED:
+    case RECORD_ALLOTMENT_ENDED:
+    case RECORD_ALLOTMENTS_DUE:
+        return apply_allotment(core, record, err);
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);
     case RECORD_TIMER:

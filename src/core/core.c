@@ -55,6 +55,7 @@ void core_free(struct core *core)
     free(core->widths);
     free(core->ended);
     free(core->spaces);
+    free(core->allotments);
     free(core->gpus);
     order_free(core);
     free(core);

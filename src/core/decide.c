@@ -7,6 +7,7 @@
 
 #include "core/apply.h"
 #include "core/crash.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
@@ -215,6 +216,12 @@ static void open_closed(struct core *core, int64_t now_ns, struct record_list *o
     }
 }
 
+static void look_at_allotments(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (core->allotment_count && allotment_next_ns(core) <= now_ns)
+        core_decided(core, out, &(struct record){.type = RECORD_ALLOTMENTS_DUE, .at_ns = now_ns});
+}
+
 /* The thesis's loop takes its time over a decision that places nothing, too. */
 static void wait_for_next(struct core *core, int64_t now_ns, struct record_list *out)
 {
@@ -245,6 +252,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     shrink_reservations(core, now_ns, out);
     move_off(core, now_ns, out);
     open_closed(core, now_ns, out);
+    look_at_allotments(core, now_ns, out);
     if (!order_head(core, now_ns))
         return;
     if (core->settling_count)
@@ -254,6 +262,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
         moved = backfill_pass(core, now_ns, out);
         refuse_dependents(core, now_ns, &left, out);
         begin_due(core, now_ns, &left, out);
+        look_at_allotments(core, now_ns, out); /* as one that waits now may end too late */
     } while (moved || core->openings != openings);
     wait_for_next(core, now_ns, out);
 }
@@ -286,6 +295,8 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);
+    if (core->allotment_count)
+        earlier(&wake_ns, allotment_next_ns(core), now_ns);
     if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

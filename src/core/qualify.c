@@ -1,18 +1,19 @@
 /* How this file works: gpu_verdict() asks one GPU for one job, from the cheapest question to the dearest: does it suit
- * the job (gpus/suits.h), is it open (gpus/closed.def, gpus/closing.c), is it idle and large enough (gpu_fits_idle), is
- * it kept for another job (fits_beside_reserved), may they share it (share/sharing.c), has it the memory (need/need.c),
- * and would anybody be slowed too much (prediction_verdict) or is it too busy as measured (load_verdict). The first no
- * is the reason that people are told (reason.c). These rules are all policies'; a policy says which it waives, and
- * ranks the GPUs that pass (policy/policy.h, place.c). gpu_beside_reserved() is a cache of what the search for
- * candidates asks (waiting/backfill.c): it may let a job through that gpu_verdict() then refuses, and never keeps one
- * that would pass. To add a rule: a reason (reasons.def), a question here, and where it can be asked without the job,
- * the same in space_of (waiting/backfill.c). */
+ * the job (gpus/suits.h), is it open (gpus/closed.def, gpus/closing.c, gpus/allotment.c), is it idle and large enough
+ * (gpu_fits_idle), is it kept for another job (fits_beside_reserved), may they share it (share/sharing.c), has it the
+ * memory (need/need.c), and would anybody be slowed too much (prediction_verdict) or is it too busy as measured
+ * (load_verdict). The first no is the reason that people are told (reason.c). These rules are all policies'; a policy
+ * says which it waives, and ranks the GPUs that pass (policy/policy.h, place.c). gpu_beside_reserved() is a cache of
+ * what the search for candidates asks (waiting/backfill.c): it may let a job through that gpu_verdict() then refuses,
+ * and never keeps one that would pass. To add a rule: a reason (reasons.def), a question here, and where it can be
+ * asked without the job, the same in space_of (waiting/backfill.c). */
 #include "core/qualify.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 #include "core/gpus/suits.h"
 #include "core/guess/kin.h"
@@ -143,13 +144,19 @@ static bool waits_for_larger(const struct core *core, const struct job *job, con
         prediction_verdict(core, job, &alone) == REASON_NONE)
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        larger |= gpu_could_take(job, core->gpus[i]) && core->gpus[i]->part_permille > gpu->part_permille;
+        larger |= gpu_could_take(job, core->gpus[i]) && core->gpus[i]->part_permille > gpu->part_permille &&
+                  !allotment_against(core, job, core->gpus[i]);
     return larger;
+}
+
+static bool is_closed_to(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return closing_is_closed_to(core, job, gpu) || allotment_against(core, job, gpu);
 }
 
 bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return gpu_could_take(job, gpu) && !closing_is_closed_to(core, job, gpu) && !waits_for_larger(core, job, gpu);
+    return gpu_could_take(job, gpu) && !is_closed_to(core, job, gpu) && !waits_for_larger(core, job, gpu);
 }
 
 /* What unmanaged processes hold may stay as well, and be his. */
@@ -188,7 +195,7 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
 {
     uint32_t source;
 
-    return gpu_idle(gpu) && !closing_is_closed_to(core, job, gpu) && sharing_verdict(core, job, gpu) == REASON_NONE &&
+    return gpu_idle(gpu) && !is_closed_to(core, job, gpu) && sharing_verdict(core, job, gpu) == REASON_NONE &&
            !kept_for_another(core, job, gpu) && !waits_for_larger(core, job, gpu) &&
            job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
 }
@@ -227,6 +234,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_NOT_MEASURED;
     if (closing_is_closed_to(core, job, gpu))
         return REASON_CLOSED;
+    if (allotment_against(core, job, gpu))
+        return REASON_ALLOTTED;
     if (gpu_fits_idle(core, job, gpu))
         return REASON_NONE;
     if (kept_for_another(core, job, gpu))

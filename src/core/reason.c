@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 #include "core/gpus/suits.h"
 #include "core/need/need.h"
@@ -135,6 +136,22 @@ static void put_sentence(char text[static REASON_TEXT], const char *sentence, co
     put(text, "%s", out.text);
 }
 
+static void put_allotted(char text[static REASON_TEXT], const struct reason *reason, int64_t now_ns)
+{
+    CLEANUP(free_ptr)
+    char *user = reason->owner ? xstrdup(reason->owner) : xasprintf("user %" PRIu64, reason->other);
+    CLEANUP(free_ptr)
+    char *more = reason->ahead ? xasprintf(" and %" PRIu64 " more", reason->ahead) : xstrdup("");
+    char time[UNITS_TEXT];
+
+    if (reason->from_ns)
+        put(text, "GPU %" PRIu32 " will be reserved for %s%s in %s: only jobs that end by then (--time) start there",
+            reason->gpu, user, more, format_duration(reason->from_ns - now_ns, time));
+    else
+        put(text, "GPU %" PRIu32 " is reserved for %s%s for %s more", reason->gpu, user, more,
+            format_duration(reason->until_ns - now_ns, time));
+}
+
 static void put_unsuited(char text[static REASON_TEXT], const struct reason *reason)
 {
     CLEANUP(strbuf_release) struct strbuf choice = {0};
@@ -215,6 +232,9 @@ static void put_reason(char text[static REASON_TEXT], const struct reason *reaso
                 gpu, wait, gpu);
         else
             put(text, "GPU %" PRIu32 " failed under this job: it waits for another", gpu);
+        break;
+    case REASON_ALLOTTED:
+        put_allotted(text, reason, now_ns);
         break;
     case REASON_PERIOD:
         if (reason->until_ns - now_ns < NS_PER_SEC)
@@ -324,10 +344,10 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {
-        REASON_GPUS_LOST,   REASON_DRAINED,    REASON_CLOSED,     REASON_NOT_MEASURED, REASON_EXCLUSIVE,
-        REASON_SHARE_FAULT, REASON_OTHER_MODE, REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,
-        REASON_FULL,        REASON_RESERVED,   REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY,
-        REASON_TURNS,       REASON_SLOWED,     REASON_PAIR,       REASON_SLOWDOWN,
+        REASON_GPUS_LOST,   REASON_DRAINED,     REASON_CLOSED,     REASON_ALLOTTED,   REASON_NOT_MEASURED,
+        REASON_EXCLUSIVE,   REASON_SHARE_FAULT, REASON_OTHER_MODE, REASON_OTHER_USER, REASON_OWN_SERVER,
+        REASON_CLIENTS,     REASON_FULL,        REASON_RESERVED,   REASON_MEMORY,     REASON_SETTLING,
+        REASON_SM_ACTIVITY, REASON_TURNS,       REASON_SLOWED,     REASON_PAIR,       REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -420,6 +440,9 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->until_ns = closing_until_ns(gpu, job->wants->uid);
         break;
+    case REASON_ALLOTTED:
+        allotment_note(core, allotment_against(core, job, gpu), gpu->number, reason);
+        break;
     case REASON_SETTLING:
         if (!first && gpu->closed_until_ns >= reason->until_ns)
             return;
@@ -453,7 +476,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
 static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
 {
     struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants->gpus};
-    const struct gpu *served = NULL, *closed = NULL, *drained = NULL;
+    const struct gpu *served = NULL, *closed = NULL, *drained = NULL, *allotted = NULL;
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
@@ -461,6 +484,8 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
         there += gpu_is_open(gpu) && sharing_ever(job->wants, gpu) == REASON_NONE;
         if (gpu_is_open(gpu) && closing_is_closed_to(core, job, gpu))
             closed = gpu;
+        if (gpu_idle(gpu) && gpu_could_take(job, gpu) && allotment_against(core, job, gpu))
+            allotted = gpu;
         if (!drained && gpu_suits(job->wants, gpu) && gpu_closed_reason(gpu) == REASON_DRAINED)
             drained = gpu;
         reason.qualified += gpu_fits_idle(core, job, gpu);
@@ -478,6 +503,10 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
         reason.code = REASON_CLOSED;
         reason.gpu = UINT32_MAX;
         note_gpu(core, job, closed, &reason);
+    } else if (allotted) {
+        reason.code = REASON_ALLOTTED;
+        reason.gpu = UINT32_MAX;
+        note_gpu(core, job, allotted, &reason);
     } else if (served) { /* idle, but for its MPS server */
         reason.code = sharing_verdict(core, job, served);
         reason.gpu = UINT32_MAX;
@@ -515,7 +544,8 @@ static struct reason reason_of_mps_client(const struct core *core, const struct 
 /* Reasons that an idle GPU has too. */
 static bool stands_for_itself(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return !gpu_is_open(gpu) || closing_is_closed_to(core, job, gpu) || sharing_ever(job->wants, gpu) != REASON_NONE ||
+    return !gpu_is_open(gpu) || closing_is_closed_to(core, job, gpu) || allotment_against(core, job, gpu) ||
+           sharing_ever(job->wants, gpu) != REASON_NONE ||
            (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != REASON_NONE);
 }
 

@@ -29,6 +29,7 @@ struct reason {
     int64_t needed_bytes;
     int64_t best_bytes;
     int64_t held_bytes;
+    int64_t from_ns; /* 0: it has begun */
     int64_t until_ns;
     int32_t best_permille;
     int32_t cap_permille;

@@ -31,6 +31,15 @@
 #define SINCE_FIRST(type, name, kind, member) MEMBER(type, name, kind, member)
 #define SINCE_LATER(type, name, kind, member) LATER(type, name, kind, member, 0)
 
+#define ALLOTTED(type)                                                                                                 \
+    MEMBER(type, "number", FIELD_U32, allotted.number), MEMBER(type, "uid", FIELD_U32, allotted.uid),                  \
+        MEMBER(type, "from_ns", FIELD_I64, allotted.from_ns), MEMBER(type, "until_ns", FIELD_I64, allotted.until_ns),  \
+        MEMBER(type, "gpu_count", FIELD_U32, allotted.gpu_count),                                                      \
+        {type, "gpus", FIELD_U32_ARRAY, offsetof(struct record, allotted.gpus), RECORD_MAX_GPUS, false, 0},            \
+        MEMBER(type, "user_count", FIELD_U32, allotted.user_count),                                                    \
+        {type, "users", FIELD_U32_ARRAY, offsetof(struct record, allotted.users), ALLOTMENT_USERS, false, 0},          \
+        TEXT(type, "why", allotted.why)
+
 const struct record_field record_fields[] = {
     TEXT(RECORD_RECONFIGURED, "policy", config.policy),
     MEMBER(RECORD_RECONFIGURED, "memory_view", FIELD_U32, config.memory_view),
@@ -146,6 +155,9 @@ const struct record_field record_fields[] = {
     TEXT(RECORD_GPU_DRAINED, "why", drained.why),
     MEMBER(RECORD_GPU_RESUMED, "gpu", FIELD_U32, drained.gpu),
     MEMBER(RECORD_GPU_RESUMED, "uid", FIELD_U32, drained.uid),
+    ALLOTTED(RECORD_GPUS_ALLOTTED),
+    MEMBER(RECORD_ALLOTMENT_ENDED, "number", FIELD_U32, allotment_ended.number),
+    MEMBER(RECORD_ALLOTMENT_ENDED, "uid", FIELD_U32, allotment_ended.uid),
     MEMBER(RECORD_SHARE_GIVEN, "uid", FIELD_U32, share_given.uid),
     MEMBER(RECORD_SHARE_GIVEN, "share", FIELD_U32, share_given.share),
     LATER_TEXT(RECORD_SHARE_GIVEN, "group", share_given.group),
@@ -190,6 +202,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_CORE, "reserved_job", FIELD_U64, state_core.reserved_job),
     LATER(RECORD_STATE_CORE, "prior_count", FIELD_U32, state_core.prior_count, 0),
     {RECORD_STATE_CORE, "prior", FIELD_U32_ARRAY, offsetof(struct record, state_core.prior), PRIOR_BINS, true, 0},
+    LATER(RECORD_STATE_CORE, "last_allotment", FIELD_U32, state_core.last_allotment, 0),
+    LATER(RECORD_STATE_CORE, "allotted_ns", FIELD_I64, state_core.allotted_ns, 0),
     MEMBER(RECORD_STATE_GPU, "gpu", FIELD_U32, state_gpu.gpu.gpu),
     TEXT(RECORD_STATE_GPU, "uuid", state_gpu.gpu.uuid),
     MEMBER(RECORD_STATE_GPU, "total_bytes", FIELD_I64, state_gpu.gpu.total_bytes),
@@ -226,6 +240,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_DRAINED, "uid", FIELD_U32, state_drained.drain.uid),
     MEMBER(RECORD_STATE_DRAINED, "since_ns", FIELD_I64, state_drained.drain.since_ns),
     TEXT(RECORD_STATE_DRAINED, "why", state_drained.drain.why),
+    ALLOTTED(RECORD_STATE_ALLOTTED),
     LATER(RECORD_STATE_PROFILE, "uid", FIELD_U32, state_profile.uid, UINT32_MAX),
     TEXT(RECORD_STATE_PROFILE, "workload", state_profile.workload),
     MEMBER(RECORD_STATE_PROFILE, "runs", FIELD_U32, state_profile.runs),

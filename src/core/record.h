@@ -23,8 +23,9 @@
 #define RECORD_WORKLOAD_SIZE 64  /* identifies runs of "the same" job, NUL included */
 #define RECORD_GROUP_SIZE    32  /* a group's name, NUL included */
 #define RECORD_WHY_SIZE      128 /* an administrator's words, NUL included */
-#define GPU_NAME_ROOM        64  /* the driver's name of a GPU, cut where it is longer; NUL included */
-#define GPU_TYPE_SIZE        64  /* a job's words about the GPUs that suit it, NUL included */
+#define ALLOTMENT_USERS      16
+#define GPU_NAME_ROOM        64 /* the driver's name of a GPU, cut where it is longer; NUL included */
+#define GPU_TYPE_SIZE        64 /* a job's words about the GPUs that suit it, NUL included */
 
 enum record_type {
 #define RECORD(type, name, whose, stays) RECORD_##type,
@@ -197,6 +198,21 @@ struct record_drained {
     char why[RECORD_WHY_SIZE];
 };
 
+/* GPUs that are for these users alone, from a time to another (core/gpus/allotment.h). */
+struct record_allotted {
+    uint32_t number; /* from 1 on */
+    uint32_t uid;    /* the administrator */
+    int64_t from_ns, until_ns;
+    uint32_t gpu_count, gpus[RECORD_MAX_GPUS];
+    uint32_t user_count, users[ALLOTMENT_USERS];
+    char why[RECORD_WHY_SIZE]; /* "": not said */
+};
+
+struct record_allotment_ended {
+    uint32_t number;
+    uint32_t uid; /* the administrator */
+};
+
 /* The last time that a GPU failed under a workload. */
 struct record_failure {
     uint32_t gpu; /* RECORD_NO_GPU: none, or a run of the workload has completed since */
@@ -316,6 +332,8 @@ struct record_state_core {
     uint64_t reserved_job;
     uint32_t prior_count; /* 0: an earlier carma wrote it */
     uint32_t prior[PRIOR_BINS];
+    uint32_t last_allotment;
+    int64_t allotted_ns;
 };
 
 struct record_state_gpu {
@@ -449,7 +467,9 @@ struct record {
         struct record_forgotten forgotten;
         struct record_share_given share_given;
         struct record_share_fault share_fault;
-        struct record_drained drained; /* GPU_DRAINED, GPU_RESUMED */
+        struct record_drained drained;   /* GPU_DRAINED, GPU_RESUMED */
+        struct record_allotted allotted; /* GPUS_ALLOTTED, STATE_ALLOTTED */
+        struct record_allotment_ended allotment_ended;
         struct record_placed placed;
         struct record_requeued requeued;
         struct record_gave_up gave_up;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/gpus/allotment.h"
 #include "core/gpus/apply_gpu.h"
 #include "core/guess/kin.h"
 #include "core/jobs.h"
@@ -56,7 +57,9 @@ static void take_core(const struct core *core, int64_t at_ns, struct record_list
                                                    .last_place = core->last_place,
                                                    .round_robin_next = core->round_robin_next,
                                                    .reserved_job = core->reserved_job,
-                                                   .prior_count = PRIOR_BINS};
+                                                   .prior_count = PRIOR_BINS,
+                                                   .last_allotment = core->last_allotment,
+                                                   .allotted_ns = core->allotted_ns};
     memcpy(record.state_core.prior, core->prior.parts, sizeof record.state_core.prior);
     record_list_add(out, &record);
 }
@@ -223,6 +226,9 @@ void core_snapshot_of(const struct core *core, int64_t at_ns, bool (*takes)(cons
     take_drained(core, NULL, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         take_drained(core, core->gpus[i], at_ns, out);
+    for (uint32_t i = 0; i < core->allotment_count; i++)
+        record_list_add(
+            out, &(struct record){.type = RECORD_STATE_ALLOTTED, .at_ns = at_ns, .allotted = core->allotments[i]});
     for (const struct user *user = core->users; user; user = user->hh.next)
         for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
             if (takes == takes_any || learn_knows(profile))
@@ -272,6 +278,8 @@ static int restore_core(struct core *core, const struct record *record, struct e
     core->last_place = record->state_core.last_place;
     core->round_robin_next = record->state_core.round_robin_next;
     core->reserved_job = record->state_core.reserved_job;
+    core->last_allotment = record->state_core.last_allotment;
+    core->allotted_ns = record->state_core.allotted_ns;
     if (record->state_core.prior_count)
         memcpy(core->prior.parts, record->state_core.prior, sizeof core->prior.parts);
     core->restoring = core->corrections_due = core->moves_due = true;
@@ -565,6 +573,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
         return restore_gpu(core, record, err);
     case RECORD_STATE_DRAINED:
         return restore_drained(core, record, err);
+    case RECORD_STATE_ALLOTTED:
+        return core->jobs || allotment_restore(core, &record->allotted, NULL) ? nonsense(record, err) : 0;
     case RECORD_STATE_PROFILE:
         return restore_profile(core, record, err);
     case RECORD_STATE_MEASURE:

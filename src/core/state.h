@@ -57,9 +57,13 @@ struct core {
     struct queue shrinking;      /* RUNNING with a reservation that may be shrunk, in the order of first use */
     int64_t next_decision_ns;    /* no placement before */
     uint32_t round_robin_next;
-    uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
-    bool drained;               /* the node is: each GPU is node_drained, also one that comes */
-    struct record_drain drain;  /* by whom and why */
+    uint64_t reserved_job;              /* the one that has GPUs reserved; 0: none */
+    bool drained;                       /* the node is: each GPU is node_drained, also one that comes */
+    struct record_drain drain;          /* by whom and why */
+    struct record_allotted *allotments; /* owned array, by their numbers: those that are not over (gpus/allotment.h) */
+    uint32_t allotment_count, last_allotment; /* the latest number */
+    size_t allotment_capacity;
+    int64_t allotted_ns;        /* what they say is as of then */
     uint32_t settling_count;    /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     struct strbuf kinds;        /* of the GPUs, in words (gpus/suits.h): the same */

@@ -156,7 +156,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->listings = listings_new(daemon);
     daemon->changes = changes_new(daemon);
     daemon->leases = leases_new(daemon);
-    daemon->owners = owners_new(daemon->loop);
+    daemon->owners = daemon->views.owners = owners_new(daemon->loop);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
     daemon->explanations = explanations_new(daemon);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # carma admin verify and backup beside a daemon at work: the store is whole, a copy works, damage is named.
 . "$(dirname "$0")/node.sh"
-expect_error 2 "which one: backup, drain, gpu, learned, recover, resume, share or verify?" admin
-expect_error 2 "there is no 'admin frob': it is backup, drain, gpu, learned, recover, resume, share or verify" admin frob
+expect_error 2 "which one: backup, drain, gpu, learned, recover, reserve, resume, share, unreserve or verify?" admin
+expect_error 2 "there is no 'admin frob': it is backup, drain, gpu, learned, recover, reserve, resume, share, unreserve or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup
 expect_error 2 "takes no arguments" admin verify store
 expect_error 1 "nowhere/store.db: No such file or directory: name carmad's state directory by --state" admin verify --state "$T/nowhere"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Why a GPU is closed is a set: an administrator drains GPUs, and the node. Jobs there go on, none comes, over a restart;
-# each ground is opened by itself, has who and why, and jobs that wait for it are told.
+# each ground is opened by itself, has who and why, and jobs that wait for it are told. And GPUs are reserved for users.
 . "$(dirname "$0")/node.sh"
 start_all a100x4-40g 60
 me=$(id -un)
@@ -39,6 +39,50 @@ prints "GPU 1 takes jobs again" admin resume --gpu 1
 expect_ok wait 2
 run gpus
 grep -q "takes no job" "$T/out" && fail "$said: $(cat "$T/out")"
+
+# Nobody else's job comes to reserved GPUs, nor runs there when that begins; a restart forgets none, and one that is over is gone.
+submits_wide() {
+    run submit --parsable -G 4 --gpu-memory 2G "$@" -- "$TRAIN" --gpus 4 --memory 2G --sm-activity 0.3 --seconds 30
+}
+shows "^GPU 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" \
+    admin reserve --gpus 0-1 --user 4242 --from now+2hours --for 4h --reason course
+submits_wide
+shows "GPU 0 will be reserved for 4242 in 1:5.*: only jobs that end by then (--time) start there" explain 4
+submits_wide --time 1:00:00
+expect_ok wait 5
+restart_daemon
+shows "^GPU 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" gpus
+shows "^start: in about 6" explain 4
+expect_error 1 "GPU 1 is reserved at that time already: 'carma admin unreserve 1' takes that back" \
+    admin reserve --gpus 1-3 --user 4242 --from now+3h --for 1h
+prints "reservation 1 is taken back" admin unreserve 1
+expect_ok wait 4
+expect_ok admin reserve --gpus 0,1,2-3 --user 4242 --for 3m
+submits_wide
+shows "^job 6 is QUEUED: GPU 0 is reserved for 4242 for [0-2]:.* more$" explain 6
+tells "[[(one['ground'], one['user'], one['by']) for one in gpu['closed']] for gpu in said['gpus']] == [[('reserved_for_users', '4242', '$me')]] * 4" gpus --json
+shows "^ *0 .* reserved$" gpus
+expect_ok wait 6
+prints "no GPU is reserved for users" admin reserve
+expect_ok admin reserve --gpus 0-3 --user "4242,$me" --for 1h
+submits_wide
+expect_ok wait 7
+
+while IFS='|' read -r error options; do
+    # shellcheck disable=SC2086 # several words
+    expect_error 1 "$error" admin reserve $options
+done <<'ERRORS'
+there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
+GPU 0 is named twice|--gpus 0,0 --user 4242 --for 1h
+no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
+'0-x' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)|--gpus 0-x --user 1 --for 1h
+'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
+'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h
+a reservation for 0s is none: write it like 90m, 4h or 2d|--gpus 0 --user 1 --for 0s
+a reservation lasts at most 366 days, and ends after its beginning|--gpus 0 --user 1 --for 367d
+ERRORS
+expect_error 2 "which, for whom, how long? carma admin reserve --gpus 0-1 --user ada --for 4h" admin reserve --gpus 0
+expect_error 1 "there is no reservation 9: 'carma admin reserve' lists them" admin unreserve 9
 
 expect_error 1 "there is no GPU 7: carma gpus lists them" admin drain --gpu 7 --reason x
 expect_error 1 "the reason must be a text of 1 to 127 bytes" admin drain --reason "$(printf '%0128d' 0)"

@@ -36,6 +36,7 @@ train bob his
 refused bob "for administrators" admin learned
 refused bob "for administrators" admin learned --forget alice
 refused bob "for administrators" admin drain --reason mine
+refused bob "for administrators" admin reserve --gpus 0 --user 1 --for 1h
 learned 'u["alice"]["runs"] == u["bob"]["runs"] == 1 and u["alice"]["told"] and u["alice"]["models"] == 1'
 learned '[(x["user"], x["name"], x["runs"], x["told"]) for x in w] == [("alice", "hers", 1, True), ("bob", "his", 1, True)]'
 learned 'all(x["first_bytes"] >= 4 << 30 and x["sm_activity_permille"] for x in w)'

@@ -79,7 +79,7 @@ CORE = [
     "share/rates", "share/slowdown", "share/seen", "learn/readings",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
-    "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order", "waiting/places",
+    "gpus/allotment", "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order", "waiting/places",
     "waiting/depend", "waiting/array", "users", "jobs", "core",
     "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/turn", "waiting/backfill", "decide",
     "reason",

@@ -166,6 +166,40 @@ static bool was_closed(const struct record_closing *closing)
     return left;
 }
 
+/* Nobody else comes to GPUs that are reserved for users, or stays there into that time. */
+static void check_allotments(const struct world *world, const struct world_job *job, const struct record *record)
+{
+    int64_t limit_ns = job->wants.time_limit_ns;
+
+    for (size_t i = 0; i < MAX_ALLOTMENTS; i++) {
+        const struct record_allotted *allotted = &world->allotments[i];
+        bool is_his = false;
+        if (allotted->until_ns <= record->at_ns || (limit_ns && record->at_ns + limit_ns <= allotted->from_ns))
+            continue;
+        for (uint32_t k = 0; k < allotted->user_count; k++)
+            is_his |= allotted->users[k] == job->wants.uid;
+        for (uint32_t k = 0; k < record->placed.count && !is_his; k++)
+            for (uint32_t g = 0; g < allotted->gpu_count; g++)
+                if (allotted->gpus[g] == record->placed.gpus[k])
+                    fail(world, "job %" PRIu64 " was placed on GPU %" PRIu32 ", which is reserved for others",
+                         record->job, allotted->gpus[g]);
+    }
+}
+
+/* One is over, has begun since the last step, or a job waits that ends too late. */
+static bool are_due(const struct world *world, int64_t at_ns)
+{
+    for (size_t i = 0; i < MAX_ALLOTMENTS; i++) {
+        const struct record_allotted *allotted = &world->allotments[i];
+        if (allotted->until_ns && allotted->from_ns <= at_ns)
+            return true;
+        for (uint64_t id = 1; allotted->until_ns && id < world->next_job; id++)
+            if (!world->jobs[id].ended && world->jobs[id].wants.time_limit_ns > allotted->from_ns - at_ns)
+                return true;
+    }
+    return false;
+}
+
 void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -196,6 +230,7 @@ void on_decision(struct world *world, const struct record *record)
             if (closed)
                 fail(world, "job %" PRIu64 " was placed on a GPU on which programs do not start", record->job);
         }
+        check_allotments(world, job, record);
         check_fence(world, record->job, &record->placed);
         check_guess(world, record->job, &record->placed);
         job->fence_bytes = record->placed.fence_bytes;
@@ -209,7 +244,7 @@ void on_decision(struct world *world, const struct record *record)
         if (job->reserved_bytes < 0)
             job->reserved_bytes = world->core->largest_gpu_bytes;
         job->counted_bytes = job->reserved_bytes;
-        check_limits(world, job->wants.uid);
+        check_limits(world, &job->wants);
         memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
         for (uint32_t i = 0; i < job->gpu_count; i++)
             job->was_on[job->gpus[i]] = true;
@@ -299,6 +334,10 @@ void on_decision(struct world *world, const struct record *record)
     case RECORD_GPU_TRIED:
         if (!was_closed(&world->core->gpus[record->gpu.gpu]->closing))
             fail(world, "GPU %" PRIu32 " was opened, which was not closed", record->gpu.gpu);
+        break;
+    case RECORD_ALLOTMENTS_DUE:
+        if (!are_due(world, record->at_ns))
+            fail(world, "no reservation was due");
         break;
     case RECORD_DUE:
         if (job->ended || job->running)

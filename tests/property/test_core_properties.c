@@ -16,6 +16,7 @@
  *   - a job of unknown need has no fence that takes what others have reserved, and without a fence it joins them only
  *     where nearly every job would fit
  *   - a record wakes or keeps a waiting job only where a rule of core/waiting/eligible.c names it
+ *   - nobody's job comes to a GPU that is reserved for other users, or may run there when that begins
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when the jobs have ended that ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state

@@ -11,8 +11,9 @@
 #include "core/state.h"
 #include "random.h"
 
-#define MAX_JOBS     4096
-#define DEPENDS_MOST 3
+#define MAX_JOBS       4096
+#define DEPENDS_MOST   3
+#define MAX_ALLOTMENTS 1024
 
 /* The world's knowledge of a job, kept without asking the core. */
 struct world_job {
@@ -86,6 +87,7 @@ struct world {
     uint32_t user_count;
     struct world_job jobs[MAX_JOBS];
     struct record_failure failures[USERS][2 * WORKLOADS];
+    struct record_allotted allotments[MAX_ALLOTMENTS]; /* by their numbers; over where until_ns is past */
 };
 
 /* Ends the program with the seed, the message and the core's state. */

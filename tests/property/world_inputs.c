@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "promises.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 #include "core/verdict.h"
 
@@ -428,6 +429,39 @@ static void administrator_drains_or_resumes(struct world *world)
         fail(world, "a GPU could not be drained or resumed");
 }
 
+/* "Reserved for ada": now, or soon; some overlap another, or are over already. */
+static void administrator_allots(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_GPUS_ALLOTTED, .allotted.number = core_next_allotment(world->core)};
+    struct record_allotted *allotted = &input.allotted;
+    uint32_t first = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1);
+
+    allotted->from_ns = world->now_ns + random_range(r, -2, 10) * 100 * NS_PER_SEC;
+    allotted->until_ns = allotted->from_ns + random_range(r, 0, 10) * 100 * NS_PER_SEC;
+    while (first < core_gpu_count(world->core) && random_range(r, 0, 3))
+        allotted->gpus[allotted->gpu_count++] = first++;
+    while (allotted->user_count < 2 && random_range(r, 0, 4))
+        allotted->users[allotted->user_count++] = 1000 + (uint32_t)random_range(r, 0, world->user_count - 1);
+    if (allotted->number < MAX_ALLOTMENTS && feed(world, &input))
+        world->allotments[allotted->number] = *allotted;
+}
+
+static void administrator_takes_back(struct world *world)
+{
+    uint32_t count, at;
+    const struct record_allotted *allotments = core_allotments(world->core, &count);
+    struct record input = {.type = RECORD_ALLOTMENT_ENDED};
+
+    if (count == 0)
+        return;
+    at = (uint32_t)random_range(&world->random, 0, count - 1);
+    input.allotment_ended.number = allotments[at].number;
+    if (!feed(world, &input))
+        fail(world, "reservation %" PRIu32 " could not be taken back", input.allotment_ended.number);
+    world->allotments[input.allotment_ended.number].until_ns = 0;
+}
+
 static void mps_fails_or_serves(struct world *world)
 {
     uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
@@ -490,8 +524,8 @@ static void garbage(struct world *world)
         input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
         input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN || input.type == RECORD_GPU_OPENED ||
         input.type == RECORD_SHARE_GIVEN || input.type == RECORD_GPU_DRAINED || input.type == RECORD_GPU_RESUMED ||
-        input.type == RECORD_GPU_TRIED || (record_is_state(input.type) && world->core->restoring) ||
-        world->jobs[input.job].submitted)
+        input.type == RECORD_GPU_TRIED || input.type == RECORD_GPUS_ALLOTTED || input.type == RECORD_ALLOTMENTS_DUE ||
+        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -626,6 +660,8 @@ void random_input(struct world *world)
             mps_fails_or_serves(world);
         else if (world->seed % 4 == 1 && random_range(r, 0, 3) == 0)
             administrator_drains_or_resumes(world);
+        else if (world->seed % 4 > 1 && random_range(r, 0, 1))
+            (random_range(r, 0, 3) ? administrator_allots : administrator_takes_back)(world);
         else if (random_range(r, 0, 1))
             job_is_estimated(world);
         else

@@ -1,6 +1,8 @@
-/* Why GPUs are closed (core/gpus/closed.def), and those on which programs do not start (core/gpus/closing.h). */
+/* Why GPUs are closed (core/gpus/closed.def): also those on which programs do not start (core/gpus/closing.h), and
+ * those that are reserved for users (core/gpus/allotment.h). */
 
 #include "core_fixture.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 
 static uint64_t of_user(struct fixture *f, char workload, char user)
@@ -250,6 +252,21 @@ CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
     assert_goes_to(f, job, "0,1,2,3");
 }
 
+/* GPUs 0 and 1, for 'a' and 'b', from 100 s on for 100 s. */
+static struct record allotment(const struct fixture *f)
+{
+    struct record record = {.type = RECORD_GPUS_ALLOTTED, .at_ns = f->now_ns};
+
+    record.allotted = (struct record_allotted){.number = core_next_allotment(f->core),
+                                               .from_ns = f->now_ns + SECONDS(100),
+                                               .until_ns = f->now_ns + SECONDS(200),
+                                               .gpu_count = 2,
+                                               .gpus = {0, 1},
+                                               .user_count = 2,
+                                               .users = {'a', 'b'}};
+    return record;
+}
+
 /* Nor are others kept from it for a job to which it is closed. */
 CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
 {
@@ -262,6 +279,9 @@ CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
                  .type = RECORD_EXITED,
                  .job = last,
                  .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
+    assert_int_equal(f->core->reserved_job, 0);
+    apply(f, (struct record){.type = RECORD_RESERVED, .job = head, .reserved = {.count = 1, .gpus = {1}}});
+    apply(f, allotment(f)); /* nor for one that may run into the time of others */
     assert_int_equal(f->core->reserved_job, 0);
 }
 
@@ -295,4 +315,116 @@ CORE_EACH_ROW(test_each_ground_holds_by_itself, grounds)
             *end++ = (char)('0' + g);
     if (strcmp(open, row->open) != 0)
         fail_msg("%s: open are '%s', not '%s'", row->steps, open, row->open);
+}
+
+static uint64_t of_limit(struct fixture *f, char user, uint32_t gpus, int limit_s)
+{
+    struct record record = wants(gpus, 30 * GIB);
+
+    record.submitted.uid = (uint32_t)user;
+    record.submitted.time_limit_ns = SECONDS(limit_s);
+    return submit_record(f, record);
+}
+
+#define SOON "GPU 0 will be reserved for user 97 and 1 more in "
+#define ENDS ": only jobs that end by then (--time) start there"
+static const struct {
+    char user;
+    int at_s, limit_s;
+    uint32_t gpus;
+    const char *goes_to, *why;
+} allotted[] = {
+    {'c', 0, 0, 4, "", SOON "1:40" ENDS},
+    {'c', 0, 100, 4, "0,1,2,3", NULL},
+    {'c', 0, 101, 4, "", SOON "1:40" ENDS},
+    {'c', 60, 41, 3, "", SOON "0:40" ENDS},
+    {'c', 60, 40, 3, "0,1,2", NULL},
+    {'c', 100, 1, 3, "", "GPU 0 is reserved for user 97 and 1 more for 1:40 more"},
+    {'c', 199, 1, 3, "", "GPU 0 is reserved for user 97 and 1 more for 0:01 more"},
+    {'c', 200, 0, 4, "0,1,2,3", NULL},
+    {'c', 150, 0, 2, "2,3", NULL},
+    {'a', 0, 0, 4, "0,1,2,3", NULL},
+    {'b', 150, 0, 4, "0,1,2,3", NULL},
+};
+
+CORE_EACH_ROW(test_reserved_gpus_are_for_their_users_alone, allotted)
+{
+    struct record_list taken = {0};
+    struct core *core;
+    uint64_t job;
+
+    apply(f, allotment(f));
+    f->now_ns += SECONDS(row->at_s);
+    job = of_limit(f, row->user, row->gpus, row->limit_s);
+    assert_goes_to(f, job, row->goes_to);
+    if (row->why)
+        assert_reason(f, job, row->why);
+    core = restored(f, &taken);
+    core_free(core);
+    record_list_release(&taken);
+}
+
+/* The first job in the order of arrival is as if it were not there, as soon as it would end too late. */
+CORE_TEST(test_who_waits_for_reserved_gpus_holds_up_nobody)
+{
+    uint64_t holder = of_limit(f, 'c', 1, 0), head, other;
+
+    change(f, order, ORDER_FIFO);
+    change(f, backfill, 1);
+    change(f, starvation_timeout_ns, SECONDS(5));
+    assert_goes_to(f, holder, "0");
+    head = of_limit(f, 'c', 4, 70);
+    waits(f, 6);
+    assert_int_equal(f->core->reserved_job, head);
+    apply(f, allotment(f)); /* begins in 100 s: it may wait for 30 */
+    other = of_limit(f, 'd', 2, 0);
+    waits(f, 0);
+    assert_string_equal(placed_on(f, other), "");
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30) + 1);
+    f->now_ns = core_next_wake_ns(f->core, f->now_ns);
+    assert_goes_to(f, other, "2,3");
+    assert_int_equal(f->core->reserved_job, 0);
+    exits(f, holder, EXIT_COMPLETED, -1);
+    exits(f, other, EXIT_COMPLETED, -1);
+    change(f, backfill, 0);
+    other = of_limit(f, 'd', 2, 0);
+    assert_goes_to(f, other, "2,3");
+    exits(f, other, EXIT_COMPLETED, -1);
+    assert_waits(f, head);
+    apply(f, (struct record){.type = RECORD_ALLOTMENT_ENDED, .allotment_ended.number = 1});
+    assert_goes_to(f, head, "0,1,2,3");
+}
+
+static const struct {
+    int from_s, until_s;
+    uint32_t gpu_count, gpu, user_count, number;
+    const char *error;
+} no_allotments[] = {
+    {150, 250, 2, 3, 1, 2, "GPU 1 is reserved at that time already: 'carma admin unreserve 1' takes that back"},
+    {200, 250, 1, 4, 1, 2, "there is no GPU 4: carma gpus lists them"},
+    {200, 250, 2, 1, 1, 2, "GPU 1 is named twice"},
+    {200, 250, 0, 0, 1, 2, "a reservation has 1 to 64 GPUs, not 0"},
+    {200, 250, 1, 0, 0, 2, "a reservation is for 1 to 16 users, not 0"},
+    {200, 200, 1, 0, 1, 2, "a reservation lasts at most 366 days, and ends after its beginning"},
+    {200, 200 + 367 * 86400, 1, 0, 1, 2, "a reservation lasts at most 366 days, and ends after its beginning"},
+    {6 * 366 * 86400, 6 * 366 * 86400 + 1, 1, 0, 1, 2, "a reservation begins within five years from now"},
+    {-20, 0, 1, 0, 1, 2, "the reservation would be over already: name a later time"},
+    {200, 250, 1, 0, 1, 1, "the next reservation is number 2, not 1"},
+    {200, 250, 1, 0, 1, 2, NULL},
+};
+
+CORE_EACH_ROW(test_a_reservation_is_possible, no_allotments)
+{
+    struct record record = allotment(f);
+    struct error err = {{0}};
+
+    apply(f, record);
+    record.allotted.number = row->number;
+    record.allotted.from_ns = f->now_ns + SECONDS(row->from_s);
+    record.allotted.until_ns = f->now_ns + SECONDS(row->until_s);
+    record.allotted.gpu_count = row->gpu_count;
+    record.allotted.gpus[0] = row->gpu;
+    record.allotted.user_count = row->user_count;
+    assert_int_equal(core_apply(f->core, &record, &err) == 0, !row->error);
+    assert_string_equal(err.text, row->error ? row->error : "");
 }

@@ -70,7 +70,9 @@ def gpus(at):
             "residents": [{"id": number, "reserved_bytes": (4 + number % 11) * GIB, "observed_bytes": (3 + number % 9) * GIB}
                           for number in residents],
         })
-    return {"now_ns": time.time_ns(), "gpus": listed}
+    reserved = {"reservation": 1, "gpus": [4, 5], "users": ["ada", "bob"], "from_ns": BEGAN_NS, "until_ns": time.time_ns() + 10**13,
+                "by": "root", "why": "course"}
+    return {"now_ns": time.time_ns(), "reservations": [reserved], "gpus": listed}
 
 
 def status():

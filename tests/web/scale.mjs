@@ -50,6 +50,8 @@ check("the queue is in view", await page.evaluate(() => document.querySelector("
 check("what is wrong stands first, the worst before the others", (await page.locator(".problems li").allTextContents()).join("; ")
     .startsWith("GPU 11 takes no job: lost to the driver; Job 650 of chi, train-10, uses 2.0 GiB more than was reserved for it; " +
         "GPU 3 takes no further job: drained by root: new fan; "), (await page.locator(".problems li").allTextContents()).join("; "));
+check("a GPU says for whom it is reserved", /reserved for ada, bob until .*: course$/.test(await page.getAttribute(".cell:nth-child(6)", "title")),
+    await page.getAttribute(".cell:nth-child(6)", "title"));
 
 /* Jobs that are alike are one row, which is ticked and unfolded as one. */
 await page.click(".waiting tbody tr:first-child .tick input");

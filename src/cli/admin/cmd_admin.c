@@ -16,12 +16,14 @@
 
 const struct argp admin_argp = {
     .parser = cli_parse_group,
-    .args_doc = "backup FILE|drain|gpu open GPU|learned|recover|resume|share USER SHARE|verify",
+    .args_doc =
+        "backup FILE|drain|gpu open GPU|learned|recover|reserve|resume|share USER SHARE|unreserve NUMBER|verify",
     .doc =
         "Look after the daemon: 'carma admin backup' copies its store, 'carma admin verify' checks it, 'carma admin "
         "recover' goes on with a part of it, 'carma admin learned' shows what it has learned of jobs, and forgets "
         "it, 'carma admin drain' lets no further job come to a GPU until 'carma admin resume', 'carma admin gpu open' "
-        "opens a GPU on which programs did not start, 'carma admin share' gives a user a share of the GPUs."
+        "opens a GPU on which programs did not start, 'carma admin reserve' keeps GPUs for some users from a time to "
+        "another, 'carma admin unreserve' takes that back, 'carma admin share' gives a user a share of the GPUs."
         "\v'carma help admin backup' and so on explain them. The content of a store: docs/formats/store.md.",
 };
 

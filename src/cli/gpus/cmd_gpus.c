@@ -103,6 +103,8 @@ static char *job_list(const json_t *gpu)
         strbuf_puts(&out, is_untold(gpu) ? "not usable" : "GPU is lost");
     else if (answer_is_drained(gpu))
         strbuf_puts(&out, json_array_size(json_object_get(gpu, "jobs")) ? "draining" : "drained");
+    else if (answer_is_reserved(gpu))
+        strbuf_puts(&out, "reserved");
     else if (answer_is_heading(gpu))
         return xstrdup("MIG:");
     json_array_foreach (json_object_get(gpu, "jobs"), i, job)
@@ -189,9 +191,9 @@ static void jobs_cell(struct table *table, const json_t *gpu)
     CLEANUP(free_ptr) char *jobs = job_list(gpu);
 
     table_cell(table,
-               answer_true(gpu, "lost") ? STYLE_RED
-               : answer_is_drained(gpu) ? STYLE_YELLOW
-                                        : STYLE_NONE,
+               answer_true(gpu, "lost")                            ? STYLE_RED
+               : answer_is_drained(gpu) || answer_is_reserved(gpu) ? STYLE_YELLOW
+                                                                   : STYLE_NONE,
                "%s", jobs);
 }
 
@@ -360,7 +362,7 @@ static void print_notes(const json_t *reply)
 {
     CLEANUP(free_ptr) char *said = NULL;
     bool coarse = false;
-    json_t *gpu;
+    json_t *gpu, *one;
     size_t i;
 
     json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
@@ -381,6 +383,10 @@ static void print_notes(const json_t *reply)
             printf("%s: Xid %" PRId64 "%s%s at %s\n", uuid, answer_integer(xid, "code", 0), *meaning ? ", " : "",
                    meaning, at);
         }
+    }
+    json_array_foreach (json_object_get(reply, "reservations"), i, one) {
+        CLEANUP(free_ptr) char *text = answer_reservation(one);
+        puts(text);
     }
     if (coarse)
         puts("~ NVML's utilisation in place of SM activity: an upper bound");

@@ -317,6 +317,50 @@ bool answer_is_drained(const json_t *gpu)
     return answer_true(gpu, "drained") || answer_true(gpu, "node_drained");
 }
 
+static void put_list(struct strbuf *out, const json_t *list)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach (list, i, one) {
+        CLEANUP(free_ptr) char *name = term_escape(json_string_value(one));
+        if (json_is_integer(one))
+            strbuf_printf(out, "%s%" JSON_INTEGER_FORMAT, i ? ", " : "", json_integer_value(one));
+        else
+            strbuf_printf(out, "%s%s", i ? ", " : "", name);
+    }
+}
+
+char *answer_reservation(const json_t *reservation)
+{
+    const json_t *gpus = json_object_get(reservation, "gpus");
+    struct strbuf out = {0};
+    CLEANUP(free_ptr) char *from = answer_time(answer_integer(reservation, "from_ns", 0));
+    CLEANUP(free_ptr) char *until = answer_time(answer_integer(reservation, "until_ns", 0));
+    CLEANUP(free_ptr) char *by = answer_safe_text(reservation, "by");
+    CLEANUP(free_ptr) char *why = answer_safe_text(reservation, "why");
+
+    strbuf_puts(&out, "GPU ");
+    put_list(&out, gpus);
+    strbuf_printf(&out, " %s reserved for ", json_array_size(gpus) == 1 ? "is" : "are");
+    put_list(&out, json_object_get(reservation, "users"));
+    strbuf_printf(&out, " from %s to %s (reservation %" PRId64 ", by %s%s%s)", from, until,
+                  answer_integer(reservation, "reservation", 0), by, answer_text(reservation, "why") ? ": " : "",
+                  answer_text(reservation, "why") ? why : "");
+    return strbuf_steal(&out);
+}
+
+bool answer_is_reserved(const json_t *gpu)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach (json_object_get(gpu, "closed"), i, one)
+        if (answer_text(one, "ground") && strcmp(answer_text(one, "ground"), "reserved_for_users") == 0)
+            return true;
+    return false;
+}
+
 bool answer_is_heading(const json_t *gpu)
 {
     const char *kind = answer_text(gpu, "kind");

@@ -99,12 +99,16 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     int64_t xid = answer_integer(json_object_get(gpu, "xid"), "code", -1),
             servers = answer_integer(gpu, "mps_server_bytes", 0);
     int64_t unmanaged = answer_integer(gpu, "unmanaged_bytes", 0) - servers;
-    bool lost = answer_true(gpu, "lost"), drained = answer_is_drained(gpu);
+    bool lost = answer_true(gpu, "lost"), drained = answer_is_drained(gpu), reserved = answer_is_reserved(gpu);
     char bytes[UNITS_TEXT];
     json_t *job;
     size_t i;
 
-    strbuf_puts(&out, lost ? "LOST" : drained ? "DRAINED" : answer_is_heading(gpu) ? "MIG:" : "");
+    strbuf_puts(&out, lost                     ? "LOST"
+                      : drained                ? "DRAINED"
+                      : reserved               ? "RESERVED"
+                      : answer_is_heading(gpu) ? "MIG:"
+                                               : "");
     if (xid >= 0)
         strbuf_printf(&out, "%sXid %" PRId64, out.length ? " " : "", xid);
     json_array_foreach (json_object_get(gpu, "jobs"), i, job)
@@ -113,7 +117,11 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
         strbuf_printf(&out, "%s+MPS %s", out.length ? " " : "", top_short_bytes(servers, bytes));
     if (unmanaged > 0)
         strbuf_printf(&out, "%s+unmanaged %s", out.length ? " " : "", top_short_bytes(unmanaged, bytes));
-    top_put(line, lost || xid >= 0 ? STYLE_RED : drained ? STYLE_YELLOW : STYLE_NONE, width, false, out.text);
+    top_put(line,
+            lost || xid >= 0      ? STYLE_RED
+            : drained || reserved ? STYLE_YELLOW
+                                  : STYLE_NONE,
+            width, false, out.text);
 }
 
 static void put_number(struct top_line *line, const char *unit, int64_t number, size_t width)

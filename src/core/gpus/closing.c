@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/memory.h"
+#include "core/gpus/allotment.h"
 #include "core/learn/learn.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
@@ -277,6 +278,7 @@ bool closing_is_closed_to(const struct core *core, const struct job *job, const 
     if (closing_failed_gpu(job) != gpu->number || core->decided_ns >= closing_avoids_until_ns(core, job))
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        others += i != gpu->number && !closing_until_ns(core->gpus[i], uid) && gpu_could_take(job, core->gpus[i]);
+        others += i != gpu->number && !closing_until_ns(core->gpus[i], uid) && gpu_could_take(job, core->gpus[i]) &&
+                  !allotment_against(core, job, core->gpus[i]);
     return others >= job->wants->gpus;
 }

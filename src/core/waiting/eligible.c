@@ -9,6 +9,7 @@
  * and core-properties fails when such a record turns an answer. */
 #include "core/waiting/eligible.h"
 
+#include "core/gpus/allotment.h"
 #include "core/gpus/suits.h"
 #include "core/need/need.h"
 #include "core/share/sharing.h"
@@ -74,6 +75,12 @@ static bool starts_on_drained(const struct core *core, const struct applicant *a
 {
     why->why = core->drain.why;
     return core->drained && applicant->job && applicant->wants->gpus == 0;
+}
+
+/* To other users, of the GPUs that could take it. */
+static bool are_kept_from_it(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    return core->allotment_count && applicant->job && allotment_keeps(core, applicant->job, why);
 }
 
 static bool are_too_many_without(const struct core *core, const struct applicant *applicant, struct reason *why)
@@ -153,6 +160,11 @@ static bool has_too_much_memory(const struct core *core, const struct applicant 
      AT(RECORD_LAUNCH_FAILED) | AT(RECORD_LOST) | AT(RECORD_CANCELLED) | AT(RECORD_GAVE_UP) | AT(RECORD_REFUSED) |     \
      AT(RECORD_EXPIRED) | AT(RECORD_RETURNED))
 
+/* GPUs come and go, and are allotted to users. */
+#define AT_GPUS                                                                                                        \
+    (AT(RECORD_GPU_BACK) | AT(RECORD_GPU_LOST) | AT(RECORD_GPU_DRAINED) | AT(RECORD_GPU_RESUMED) |                     \
+     AT(RECORD_GPUS_ALLOTTED) | AT(RECORD_ALLOTMENT_ENDED) | AT(RECORD_ALLOTMENTS_DUE))
+
 static bool users_are_limited(const struct core *core)
 {
     const struct core_limits *limits = &core->config.per_user;
@@ -178,6 +190,7 @@ static const struct rule {
 #include "core/resources.def"
     {REASON_NODE_DRAINED, NULL, starts_on_drained, AT(RECORD_GPU_DRAINED) | AT(RECORD_GPU_RESUMED)},
     {REASON_WITHOUT_GPU, NULL, are_too_many_without, AT_USE},
+    {REASON_ALLOTTED, NULL, are_kept_from_it, AT_GPUS},
 };
 
 static bool passes(const struct core *core, const struct applicant *applicant, struct reason *why)

@@ -44,6 +44,11 @@ const char *node_unmanaged_why(const struct node *node, uint32_t number);
 struct device_filter;
 bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter);
 
+/* GPUs that are reserved for users, or will be: all of them, and one. */
+struct record_allotted;
+json_t *node_reservations_to_json(const struct node *node);
+json_t *node_reservation_to_json(const struct node *node, const struct record_allotted *allotted);
+
 /* NVML's present index of the core's GPU; -1: it was not read. */
 int64_t node_index_of(const struct node *node, uint32_t number);
 

@@ -3,7 +3,8 @@
  *
  * How this file works: the grounds of core/gpus/closed.def close it to all: words_of has who and why of each, and a
  * further row needs its case there. Behind them node_closed_to_json tells what keeps some away: dead starts
- * (core/gpus/closing.h), and a job for which the GPU is reserved. */
+ * (core/gpus/closing.h), a reservation for users that has begun (core/gpus/allotment.h), and a job for which the GPU is
+ * reserved. Reservations are listed, with those that are to come, by node_reservations_to_json. */
 #include <inttypes.h>
 
 #include "api/or_null.h"
@@ -11,6 +12,7 @@
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "core/core.h"
+#include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
@@ -88,6 +90,53 @@ static void add(json_t *list, const char *ground, const char *by, const char *us
     json_array_append_new(list, moment_twin(moment_twin(one, "since_ns"), "until_ns"));
 }
 
+static json_t *users_to_json(const struct node *node, const struct record_allotted *allotted)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < allotted->user_count; i++)
+        json_array_append_new(list, json_string(owners_name(node->daemon->owners, allotted->users[i])));
+    return list;
+}
+
+json_t *node_reservation_to_json(const struct node *node, const struct record_allotted *allotted)
+{
+    json_t *gpus = json_array();
+
+    for (uint32_t i = 0; i < allotted->gpu_count; i++)
+        json_array_append_new(gpus, json_integer(allotted->gpus[i]));
+    json_t *json = json_pack(
+        "{s:I, s:o, s:o, s:I, s:I, s:s, s:o}", "reservation", (json_int_t)allotted->number, "gpus", gpus, "users",
+        users_to_json(node, allotted), "from_ns", (json_int_t)nodetime_shown_ns(allotted->from_ns), "until_ns",
+        (json_int_t)nodetime_shown_ns(allotted->until_ns), "by", owners_name(node->daemon->owners, allotted->uid),
+        "why", text_or_null(*allotted->why ? allotted->why : NULL));
+    return moment_twin(moment_twin(json, "from_ns"), "until_ns");
+}
+
+json_t *node_reservations_to_json(const struct node *node)
+{
+    uint32_t count;
+    const struct record_allotted *allotments = core_allotments(node->daemon->core, &count);
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(list, node_reservation_to_json(node, &allotments[i]));
+    return list;
+}
+
+/* The reservation that the GPU is under now; NULL: none. */
+static const struct record_allotted *reservation_of(const struct node *node, const struct gpu *gpu)
+{
+    uint32_t count;
+    const struct record_allotted *allotments = core_allotments(node->daemon->core, &count);
+
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < allotments[i].gpu_count; k++)
+            if (allotments[i].gpus[k] == gpu->number && allotments[i].from_ns <= nodetime_now_ns())
+                return &allotments[i];
+    return NULL;
+}
+
 json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
 {
     static const char *const names[] = {
@@ -95,6 +144,7 @@ json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entr
 #include "core/gpus/closed.def"
     };
     bool all = closing_until_ns(gpu, CLOSING_EVERYBODY) != 0;
+    const struct record_allotted *allotted = reservation_of(node, gpu);
     json_t *list = json_array();
 
     for (enum ground ground = 0; ground < GROUND_COUNT; ground++) {
@@ -108,6 +158,11 @@ json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entr
         if (closing_until_ns(gpu, uid))
             add(list, "dead_starts", NULL, all ? NULL : owners_name(node->daemon->owners, uid), 0, 0,
                 closing_until_ns(gpu, uid), "programs did not start there");
+    }
+    if (allotted) {
+        CLEANUP(free_ptr) char *by = xstrdup(owners_name(node->daemon->owners, allotted->uid));
+        add(list, "reserved_for_users", by, owners_name(node->daemon->owners, allotted->users[0]), 0, allotted->from_ns,
+            allotted->until_ns, *allotted->why ? allotted->why : NULL);
     }
     if (gpu->reserved_for)
         add(list, "reserved", NULL, NULL, gpu->reserved_for, gpu->reserved_ns, 0, "it is kept for a job that waits");

@@ -266,8 +266,9 @@ json_t *node_to_json(const struct node *node)
             json_array_append_new(list, heading_to_json(node, node->gpus[i], now_ns));
     for (uint32_t i = node_lines_unnamed(node, &unnamed); i > 0; i--)
         json_array_append_new(list, unnamed_to_json(unnamed++));
-    return moment_twin(json_pack("{s:I, s:s?, s:s?, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns),
+    return moment_twin(json_pack("{s:I, s:s?, s:s?, s:s?, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns),
                                  "limits", *node->limits ? node->limits : NULL, "problem",
-                                 node->unread ? node->problem : NULL, "order", order, "gpus", list),
+                                 node->unread ? node->problem : NULL, "order", order, "reservations",
+                                 node_reservations_to_json(node), "gpus", list),
                        "now_ns");
 }

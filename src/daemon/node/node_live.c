@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/share.h"
+#include "core/gpus/allotment.h"
 #include "core/share/sharing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
@@ -42,6 +43,7 @@ struct look {
     size_t row_count, row_capacity;
     struct resident *residents;
     size_t resident_count, resident_capacity;
+    uint32_t reservation_count, next_reservation; /* which there are: none changes */
 };
 
 struct node_live {
@@ -143,7 +145,8 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
 
 static bool same(const struct look *a, const struct look *b)
 {
-    return a->row_count == b->row_count && a->resident_count == b->resident_count &&
+    return a->reservation_count == b->reservation_count && a->next_reservation == b->next_reservation &&
+           a->row_count == b->row_count && a->resident_count == b->resident_count &&
            (!a->row_count || memcmp(a->rows, b->rows, a->row_count * sizeof *a->rows) == 0) &&
            (!a->resident_count || memcmp(a->residents, b->residents, a->resident_count * sizeof *a->residents) == 0);
 }
@@ -157,6 +160,8 @@ bool node_live_look(struct node_live *live, const struct node *node)
     live->last = live->now;
     live->now = last;
     live->now.row_count = live->now.resident_count = 0;
+    core_allotments(core, &live->now.reservation_count);
+    live->now.next_reservation = core_next_allotment(core);
     for (uint32_t i = 0; i < core_gpu_count(core); i++)
         look_at(&live->now, node, core_gpu(core, i));
     for (uint32_t i = 0; i < node->count; i++)
@@ -237,6 +242,7 @@ json_t *node_live_to_json(const struct node_live *live, const struct node *node,
             residents += row->resident_count;
         json_array_append_new(list, json);
     }
-    return moment_twin(json_pack("{s:I, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "gpus", list),
+    return moment_twin(json_pack("{s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "reservations",
+                                 node_reservations_to_json(node), "gpus", list),
                        "now_ns");
 }

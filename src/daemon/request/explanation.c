@@ -210,7 +210,7 @@ static bool matters(const struct job *job, void *data)
 {
     const struct question *question = data;
 
-    if (question->all || job->id == question->kept_for)
+    if (question->all || job->id == question->kept_for || job->id == question->job)
         return true;
     if (job->state == JOB_QUEUED)
         return job->alike && job->rank && job->rank <= FORECAST_MOST;
@@ -395,6 +395,17 @@ static bool can_be_foreseen(struct question *question, uint64_t place)
     return question->rc == 0;
 }
 
+/* In the order; of a job that only reservations for users keep out of it, behind all that wait; 0: it does not wait for
+ * its turn. */
+static uint64_t place_of(const struct daemon *daemon, uint64_t job, int64_t now_ns)
+{
+    uint64_t place = core_turn(daemon->core, job, now_ns).place;
+
+    if (!place && core_reason(daemon->core, job, now_ns).code == REASON_ALLOTTED)
+        place = core_waiting_count(daemon->core);
+    return place;
+}
+
 /* False: it cannot be foreseen any more. */
 static bool take(struct question *question)
 {
@@ -404,7 +415,7 @@ static bool take(struct question *question)
     question->all = core_job_count(daemon->core) <= FORECAST_MOST;
     question->kept_for = core_kept(daemon->core).job;
     /* each job has its rank then */
-    if (!can_be_foreseen(question, core_turn(daemon->core, question->job, question->now_ns).place))
+    if (!can_be_foreseen(question, place_of(daemon, question->job, question->now_ns)))
         return false;
     take_jobs(question, daemon);
     take_arrivals(question, daemon);
@@ -510,7 +521,7 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
                   "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "untried",
                   explanation_untried(daemon, view, access), "run_times", explanation_run_times(daemon, view, access),
                   "gpus", gpus);
-    place = core_turn(daemon->core, view->id, now_ns).place;
+    place = place_of(daemon, view->id, now_ns);
     if (place)
         ask(daemon->explanations, request, view->id, place, answer);
     else

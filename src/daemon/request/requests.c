@@ -25,6 +25,7 @@
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/openapi.h"
+#include "daemon/request/reservations.h"
 #include "daemon/request/series_json.h"
 #include "daemon/request/share_table.h"
 #include "daemon/request/status.h"
@@ -198,6 +199,8 @@ SIMPLE(submit, actions_submit(daemon, request))
 SIMPLE(edit_jobs, change_edit(daemon->changes, request))
 SIMPLE(get_gpus, http_reply(request, 200, node_to_json(daemon->node)))
 SIMPLE(close_gpu, gpu_close(daemon, request))
+SIMPLE(reserve_gpus, reservations_make(daemon, request))
+SIMPLE(unreserve_gpus, reservations_take_back(daemon, request))
 SIMPLE(get_stats, history_get_stats(daemon, request))
 SIMPLE(get_events, events_open(daemon->events, request))
 SIMPLE(get_share, share_table_get(daemon, request))

@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "daemon/request/actions.h"
 #include "daemon/request/admin_only.h"
+#include "daemon/request/user_named.h"
 #include "daemon/shares.h"
 
 #define NS_OF_USE 1000000 /* in a thousandth of a GPU second */
@@ -171,54 +172,21 @@ void share_table_get(struct daemon *daemon, struct http_request *request)
 
 /* ---- Giving ---- */
 
-struct search {
-    const char *name;
-    bool found;
-    uint32_t uid;
-    char *user; /* owned */
-};
-
-static void compare_user(const struct total *total, void *data)
+static void give_to(struct daemon *daemon, struct http_request *request, const struct user_named *named, int64_t share)
 {
-    struct search *search = data;
-    CLEANUP(free_ptr) char *number = xasprintf("%" PRIu32, total->uid);
-
-    if (search->found || (strcmp(total->user, search->name) != 0 && strcmp(number, search->name) != 0))
-        return;
-    search->found = true;
-    search->uid = total->uid;
-    search->user = xstrdup(total->user);
-}
-
-/* Of those who have had a job, or any by his number. */
-static bool find_user(const struct daemon *daemon, struct search *search)
-{
-    int64_t uid;
-
-    totals_read(daemon, nodetime_now_ns(), compare_user, search);
-    if (!search->found && parse_integer(search->name, 0, UINT32_MAX - 1, &uid, NULL) == 0) {
-        search->found = true;
-        search->uid = (uint32_t)uid;
-        search->user = xstrdup(search->name);
-    }
-    return search->found;
-}
-
-static void give_to(struct daemon *daemon, struct http_request *request, const struct search *search, int64_t share)
-{
-    struct record input = shares_given(daemon, search->uid, search->user, (uint32_t)share);
-    uint32_t set = shares_set(daemon, search->uid, search->user);
+    struct record input = shares_given(daemon, named->uid, named->user, (uint32_t)share);
+    uint32_t set = shares_set(daemon, named->uid, named->user);
     struct error err;
 
     if (set) {
         http_reply_error(request, 409, "the setting 'shares' gives %.60s a share of %" PRIu32 ": change it there",
-                         search->user, set);
+                         named->user, set);
     } else if (engine_input(daemon->engine, &input, &err) != 0) {
         http_reply_error(request, 409, "%s", err.text);
     } else {
-        daemon_log("%s has a share of %" PRId64 ": by uid %u", search->user, share, (unsigned)request->uid);
+        daemon_log("%s has a share of %" PRId64 ": by uid %u", named->user, share, (unsigned)request->uid);
         actions_reply_once_stored(daemon, request, 200,
-                                  json_pack("{s:s, s:I, s:I}", "user", search->user, "uid", (json_int_t)search->uid,
+                                  json_pack("{s:s, s:I, s:I}", "user", named->user, "uid", (json_int_t)named->uid,
                                             "share", (json_int_t)share),
                                   "it takes effect once that works, unless carmad ends before");
         engine_turn(daemon->engine);
@@ -228,24 +196,24 @@ static void give_to(struct daemon *daemon, struct http_request *request, const s
 static void give(struct daemon *daemon, struct http_request *request)
 {
     static const struct json_bounds bounds = {.values = 5, .depth = 1, .bytes = 256};
-    struct search search = {0};
+    struct user_named named = {0};
     const json_t *share;
     json_t *body;
 
     json_read(request->body, request->body_length, JSON_REJECT_DUPLICATES, &bounds, &body, NULL);
-    search.name = json_string_value(json_object_get(body, "user"));
+    named.name = json_string_value(json_object_get(body, "user"));
     share = json_object_get(body, "share");
-    if (!search.name || !json_is_integer(share) || json_object_size(body) != 2)
+    if (!named.name || !json_is_integer(share) || json_object_size(body) != 2)
         http_reply_error(request, 400, "{\"user\": NAME or NUMBER, \"share\": NUMBER} is expected");
     else if (json_integer_value(share) < 1 || json_integer_value(share) > USER_MOST_SHARE)
         http_reply_error(request, 400, "a share of %" JSON_INTEGER_FORMAT " is not one from 1 to %d",
                          json_integer_value(share), USER_MOST_SHARE);
-    else if (!find_user(daemon, &search))
-        http_reply_error(request, 404, "no user '%.60s' has had a job here: name one that has, or say a uid%s",
-                         search.name, *search.name == '@' ? "; a group has its share by the setting 'shares'" : "");
+    else if (!user_find_named(daemon, &named))
+        http_reply_error(request, 404, USER_UNNAMED "%s", named.name,
+                         *named.name == '@' ? "; a group has its share by the setting 'shares'" : "");
     else
-        give_to(daemon, request, &search, json_integer_value(share));
-    free(search.user);
+        give_to(daemon, request, &named, json_integer_value(share));
+    free(named.user);
     json_decref(body);
 }
 

@@ -86,7 +86,10 @@ enum uuids_why {
     UUIDS_WHY_COUNT
 };
 
+struct owners;
+
 struct views {
+    struct owners *owners; /* borrowed: the names of users in reasons */
     struct common_texts texts;
     struct common_specs specs;
     struct user_bytes on_disk; /* stored_texts.h */

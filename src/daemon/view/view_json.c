@@ -13,6 +13,7 @@
 #include "core/need/overuse.h"
 #include "core/share/slowdown.h"
 #include "core/verdict.h"
+#include "daemon/view/owners.h"
 #include "daemon/view/view.h"
 #include "launch/launch.h"
 
@@ -130,8 +131,12 @@ void reason_name_others(struct reason *reason, const struct views *views)
 {
     const struct job_view *resident = reason->resident ? views_find(views, reason->resident) : NULL;
 
-    reason->owner = resident ? job_view_user(resident) : NULL;
-    if (reason->other && reason->code != REASON_OTHER_USER && reason->code != REASON_ARRAY)
+    if (reason->code == REASON_ALLOTTED)
+        reason->owner = owners_name(views->owners, (uid_t)reason->other);
+    else
+        reason->owner = resident ? job_view_user(resident) : NULL;
+    if (reason->other && reason->code != REASON_OTHER_USER && reason->code != REASON_ARRAY &&
+        reason->code != REASON_ALLOTTED)
         job_number(views, reason->other, reason->number);
 }
 

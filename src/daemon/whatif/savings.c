@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/json/moment.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -31,7 +32,7 @@ static json_t *pack(json_t *jobs, const json_t *shared, const json_t *alone, con
     for (size_t i = 0; i < array_size(members); i++)
         json_object_set_new(json, members[i].member,
                             alone ? json_integer(figure_ns(members[i].outcome, members[i].figure)) : json_null());
-    return json;
+    return moment_twin(json, "at_ns");
 }
 
 json_t *savings_unknown(const char *why, int64_t at_ns)
