@@ -1,6 +1,6 @@
 /* What the allocator holds beyond the tensors. In one replay it depends on sizes by chance: a tensor finds the block of
  * another, or does not, and a training with longer sequences may seem to need less. The tensors' peak itself only grows
- * with sequence, batch and rank. So trainings of a few sizes are replayed, with short samples and the usual rank. The
+ * with sequence, batch and rank. So trainings of seven sizes are replayed, with short samples and the usual rank. The
  * least of what they hold more is always there, a share of the model: its blocks are rounded. The rest is a share of
  * the tensors that come and go. It is made to fall nowhere (neighbours that fall have their mean: isotonic regression),
  * and interpolated over the logarithm of the tokens. Where samples differ in length, over that of one sample's: a
@@ -12,7 +12,10 @@
 
 #define SEQUENCE 128 /* tokens of a sample, where all are alike */
 
-static const int64_t sizes[RESERVE_PROGRAMS] = {256, 1024, 2048, 4096, 8192}; /* tokens of a batch */
+/* Tokens of a batch: odd numbers of samples. Powers of two make tensors that fill the allocator's segments, which many
+ * sizes in between do not. */
+static const int64_t sizes[RESERVE_PROGRAMS] = {3 * SEQUENCE,  5 * SEQUENCE,  11 * SEQUENCE, 19 * SEQUENCE,
+                                                29 * SEQUENCE, 43 * SEQUENCE, 61 * SEQUENCE};
 
 struct point {
     double more, held, passing; /* bytes: beyond the tensors' peak; of tensors that stay; of others at the peak */
