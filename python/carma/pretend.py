@@ -143,7 +143,9 @@ class _Form:
 
     def make(self):
         made = torch.empty(self.shape, dtype=self.dtype, device=self.device)
-        return made.requires_grad_() if self.learns and torch.is_grad_enabled() else made
+        if self.learns and torch.is_grad_enabled():  # no leaf: losses are scaled in place
+            made.add_(torch.zeros((), dtype=self.dtype, device=self.device, requires_grad=True))
+        return made
 
 
 class _Repeated:
