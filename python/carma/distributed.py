@@ -131,17 +131,32 @@ def _data_parallel(original, recorder):
     return DistributedDataParallel
 
 
+def _fully_sharded(stack, put):
+    def change(module):
+        sharded = module.FullyShardedDataParallel.__init__
+
+        @functools.wraps(sharded)
+        def shard(self, *args, device_id=None, **kwargs):
+            device = torch.device("cuda", device_id) if isinstance(device_id, int) else device_id
+            sharded(self, *args, device_id=device, **kwargs)
+
+        put(stack, module.FullyShardedDataParallel, "__init__", shard)
+
+    return change
+
+
 def replace(stack, put, recorder):
+    """Returns {module: change}, of modules that a script may import."""
     if not torch.distributed.is_available():
-        return
+        return {}
     dist = torch.distributed
     c10d = dist.distributed_c10d
-    fake = importlib.import_module("torch.testing._internal.distributed.fake_pg")
     start, group = dist.init_process_group, dist.new_group
 
     def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, *_, **__):
         world = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", "1"))
         rank = rank if rank >= 0 else int(os.environ.get("RANK", "0"))
+        fake = importlib.import_module("torch.testing._internal.distributed.fake_pg")
         start(backend="fake", store=fake.FakeStore(), rank=rank, world_size=world)
 
     def new_group(ranks=None, *_, **__):
@@ -159,15 +174,6 @@ def replace(stack, put, recorder):
         put(stack, module, "DistributedDataParallel", made)
     put(stack, parallel.DataParallel, "forward", lambda self, *inputs, **kwargs: self.module(*inputs, **kwargs))
 
-    fsdp = importlib.import_module("torch.distributed.fsdp").FullyShardedDataParallel
-    sharded = fsdp.__init__
-
-    @functools.wraps(sharded)
-    def shard(self, *args, device_id=None, **kwargs):
-        sharded(self, *args, device_id=torch.device("cuda", device_id) if isinstance(device_id, int) else device_id, **kwargs)
-
-    put(stack, fsdp, "__init__", shard)
-
     def spawn(function, args=(), nprocs=1, *_, **__):
         function(0, *args)
 
@@ -175,3 +181,4 @@ def replace(stack, put, recorder):
     put(stack, torch.multiprocessing, "start_processes", spawn)
     put(stack, torch.multiprocessing.spawn if hasattr(torch.multiprocessing.spawn, "spawn") else torch.multiprocessing,
         "spawn", spawn)  # fmt: skip
+    return {"torch.distributed.fsdp.fully_sharded_data_parallel": _fully_sharded(stack, put)}

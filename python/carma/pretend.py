@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _python_dispatch as python_dispatch
 from torch.utils import _pytree as pytree
 
-from carma import attention, recurrent
+from carma import attention, compiler, recurrent
 from carma.divided import INITIALISED
 from carma.errors import CaptureError
 from carma.versions import CURRENT, OLDEST, torch_version
@@ -143,7 +143,9 @@ class _Form:
 
     def make(self):
         made = torch.empty(self.shape, dtype=self.dtype, device=self.device)
-        return made.requires_grad_() if self.learns and torch.is_grad_enabled() else made
+        if self.learns and torch.is_grad_enabled():  # no leaf: losses are scaled in place
+            made.add_(torch.zeros((), dtype=self.dtype, device=self.device, requires_grad=True))
+        return made
 
 
 class _Repeated:
@@ -351,6 +353,7 @@ def _fake_kind(kind):
 
 
 def _made_subclass(original):
+    @functools.wraps(original)  # the compiler compares the signatures when it is imported
     def make(kind, data, *args, **kwargs):
         if not isinstance(data, FakeTensor) or kind in (torch.Tensor, torch.nn.Parameter) or issubclass(kind, FakeTensor):
             return original(kind, data, *args, **kwargs)
@@ -453,6 +456,8 @@ def gpu(make_recorder, divided=False):
     device = mapping()
     with contextlib.ExitStack() as stack:
         _collect_by_hand(stack)
+        if device == "cuda":
+            compiler.put_off(stack)
         fake_mode = FakeTensorMode(allow_fallback_kernels=False)  # nothing is computed, not even small
         names = {}
         recorder = make_recorder(device, fake_mode)

@@ -145,10 +145,11 @@ def _submit(executor, function, *args, **kwargs):
 def _pretend_machine(stack, recorder):
     pretend.replace(stack, concurrent.futures.ThreadPoolExecutor, "submit", _submit)
     cuda.replace(stack, pretend.replace, recorder)
-    distributed.replace(stack, pretend.replace, recorder)
+    of_several = distributed.replace(stack, pretend.replace, recorder)
     values.replace_lists(stack, pretend.replace)
     _Saved(stack)
     imports.change(stack, {
+        **of_several,
         **missing.changes(stack, pretend.replace, recorder),
         "safetensors.torch": lambda module: _save_no_tensors(module, stack),
         "triton.runtime.jit": lambda module: _launch_nothing(module, stack),

@@ -355,6 +355,14 @@ class Script(Case):
         compiled = self.recorded(**{"model.to(device)": "model.to(device); model = torch.compile(model)"})
         self.assertEqual(plain.events, compiled.events)
 
+    def test_the_compiler_is_imported_where_it_is_asked_for(self):
+        self.recorded("import sys; assert not {'torch._dynamo.convert_frame', 'sympy.core'} & set(sys.modules)")
+        self.recorded(
+            "from sympy.core import Symbol; from sympy import symbols; assert symbols('x') == Symbol('x')\n"
+            "    import torch._dynamo; assert torch._dynamo.explain and torch._dynamo.utils.counters is not None\n"
+            "    assert torch.fx.experimental.symbolic_shapes.ShapeEnv()"
+        )
+
     def test_a_script_without_an_optimizer(self):
         file = self.recorded(**{
             "optimizer = torch.optim.AdamW(model.parameters())": (

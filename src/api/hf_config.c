@@ -34,8 +34,8 @@ static const struct family {
 } families[] = {
     {"gpt2", TRANSFORMER_DECODER, BIASES | TRAIT_FUSED_QKV | TRAIT_FINAL_NORM | TRAIT_TIED, "gelu_new", true, 1024, 0,
      4},
-    {"gpt_neo", TRANSFORMER_DECODER, TRAIT_OUT_BIAS | TRAIT_MLP_BIAS | TRAIT_FINAL_NORM | TRAIT_TIED, "gelu_new", false,
-     2048, 0, 4},
+    {"gpt_neo", TRANSFORMER_DECODER, TRAIT_OUT_BIAS | TRAIT_MLP_BIAS | TRAIT_FINAL_NORM | TRAIT_TIED | TRAIT_MASKS,
+     "gelu_new", false, 2048, 0, 4},
     {"gpt_neox", TRANSFORMER_DECODER, NEOX | TRAIT_FUSED_QKV, "gelu", false, 0, 0, 0},
     {"phi", TRANSFORMER_DECODER, NEOX | TRAIT_ONE_NORM | TRAIT_HEAD_BIAS, "gelu_new", false, 0, 0, 4},
     {"phi3", TRANSFORMER_DECODER, LLAMA | TRAIT_FUSED_QKV, "silu", false, 0, 0, 0},

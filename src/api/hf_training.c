@@ -13,7 +13,7 @@
 #define PACKED_DOUBT  100 /* the kernels of 4-bit weights are assumed */
 
 /* More of the 98th percentile, by what is assumed (docs/estimation.md has the rows). */
-#define VARIED_SPREAD  100 /* the order of the lengths */
+#define VARIED_SPREAD  65 /* the order of the lengths */
 #define PACKED_SPREAD  100
 #define SHARDED_SPREAD 50
 

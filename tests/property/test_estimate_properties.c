@@ -414,7 +414,8 @@ TEST(larger_trainings_need_no_less)
                                           "lora,targets=all,mean_length=300",
                                           "qlora,targets=all,mean_length=900,drop_longer",
                                           "full,zero2,world=4,accumulate=2",
-                                          "full,fsdp,world=2,held_logits"};
+                                          "full,fsdp,world=2,held_logits",
+                                          "full,kept_output"};
     static const struct transformer models[] = {{.kind = TRANSFORMER_DECODER,
                                                  .head = HEAD_LANGUAGE,
                                                  .traits = TRAIT_ROTARY | TRAIT_RMS | TRAIT_GATED,

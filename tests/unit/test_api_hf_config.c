@@ -185,6 +185,9 @@ TEST(test_logits)
     assert_int_equal(peak_of("lora") - peak_of("lora,chunked_loss"),
                      LOGITS * (3 * 4 - 4 - 2 * 4 / 8 - 2) - 8 * 128 * 4);
     assert_int_equal(peak_of("lora,held_logits") - peak_of("lora"), LOGITS * 4);
+    /* of one batch: the loop lets go of those before */
+    assert_int_equal(peak_of("lora,checkpointing,kept_output") - peak_of("lora,checkpointing"), LOGITS * 2);
+    assert_true(peak_of("lora,kept_output") - peak_of("lora") > LOGITS * 2); /* keys and values of two batches */
     assert_int_equal(peak_of("lora,chunked_loss,held_logits") - peak_of("lora,chunked_loss"), LOGITS * 2);
 }
 

@@ -157,6 +157,7 @@ struct tape_value model_attend(struct model *model, struct tape_value input, str
     const struct transformer *t = model->transformer;
     int64_t rows = input.elements / t->width * t->heads, keys = of.elements / t->width / model->lowering.batch;
     struct tape_value parts[3], result;
+    bool decodes = causal || input.tensor != of.tensor;
     bool math; /* no fused kernel takes groups of heads in full precision */
 
     project(model, input, of, attention, parts);
@@ -167,6 +168,9 @@ struct tape_value model_attend(struct model *model, struct tape_value input, str
     if (model->lowering.autocast)
         for (int i = 0; i < 3; i++)
             parts[i] = model_cast(model, parts[i], HALF_BYTES);
+    if (decodes && !model->method->checkpointing)
+        for (int i = 1; i < 3; i++) /* a part of the result, for generation: use_cache */
+            model_hold(model, &parts[i]);
     for (int i = 1; i < 3 && model->method->repeated_heads; i++)
         parts[i] = repeat(model, parts[i], parts[i].elements / t->kv_heads * t->heads);
     math = !model->method->eager && parts[1].elements != parts[0].elements && parts->element_bytes == FULL_BYTES;

@@ -1,4 +1,6 @@
 /* The training steps: embeddings, stacks of blocks, head and loss; the shares of several GPUs. */
+#include <string.h>
+
 #include "base/memory.h"
 #include "estimate/transformer/model.h"
 
@@ -212,6 +214,16 @@ static struct tape_value lose_by_parts(struct model *model, struct tape_value lo
     return result;
 }
 
+/* The result of the batch before is the loop's until this one's is there. */
+static void take_new_result(struct model *model)
+{
+    for (size_t i = 0; i < model->held_before; i++)
+        tape_drop(&model->lowering.tape, model->held[i]);
+    model->held_count -= model->held_before;
+    memmove(model->held, model->held + model->held_before, model->held_count * sizeof *model->held);
+    model->held_before = model->held_count;
+}
+
 /* Cross entropy; without a head, a sum. The logits stay until the loss is there, or as long as the training loop has
  * them. It has them in full precision where Lightning runs in half (convert_output of its HalfPrecision) or the model
  * casts them, as Transformers' did before 4.46. By parts, a part's gradient takes the place of its logarithms. The
@@ -223,6 +235,7 @@ static void learn(struct model *model, struct tape_value logits)
     struct tape_value loss = model_keep(model, &held);
     bool holds = model->method->held_logits && !model->method->chunked_loss;
 
+    model_hold(model, &logits);
     if (model->transformer->head == HEAD_LANGUAGE && model->method->chunked_loss)
         loss = lose_by_parts(model, loss);
     else if (model->transformer->head != HEAD_NONE)
@@ -230,6 +243,8 @@ static void learn(struct model *model, struct tape_value logits)
     loss = model_unary(model, loss, KEEPS_INPUT, 1);
     if (!holds)
         tape_drop(tape, held.tensor);
+    if (model->method->kept_output)
+        take_new_result(model);
     tape_end_autocast(tape);
     tape->at.phase = PHASE_BACKWARD;
     tape_drop(tape, loss.tensor);
@@ -417,6 +432,7 @@ void transformer_lower(struct program *program, const struct transformer *transf
     train(&model);
     tape_release(&model.lowering.tape);
     free(model.blocks);
+    free(model.held);
 }
 
 /* Of a model that has as many blocks. */

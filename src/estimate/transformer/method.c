@@ -40,6 +40,7 @@ static bool take_word(const char *word, struct method *method)
         {"drop_longer", offsetof(struct method, drop_longer), true},
         {"half_loss", offsetof(struct method, half_loss), true},
         {"held_logits", offsetof(struct method, held_logits), true},
+        {"kept_output", offsetof(struct method, kept_output), true},
         {"repeated_heads", offsetof(struct method, repeated_heads), true},
         {"adapter_dropout", offsetof(struct method, adapter_dropout), true},
         {"targets=qv", offsetof(struct method, targets), TARGETS_QV},

@@ -47,6 +47,8 @@ struct model {
     struct tape_value memory; /* the encoder's result, for the decoder */
     struct tape_value bias;   /* relative positions' part of the scores, of the stack in progress */
     int64_t length, tokens;   /* of a sample, of the batch */
+    uint32_t *held;           /* tensors that the training loop has; those of the batch before come first */
+    size_t held_count, held_before, held_capacity;
 };
 
 /* Of an element of an adapter and of its input. */
@@ -60,6 +62,7 @@ void model_add_modules(struct model *model);
 
 /* Operators (operators.c). They take over the references of their inputs and give one with the result. */
 struct tape_value model_keep(struct model *model, const struct tape_value *value); /* one more reference */
+void model_hold(struct model *model, const struct tape_value *value);              /* in the loop's hands */
 struct tape_value model_linear(struct model *model, struct tape_value input, const struct linear *linear);
 struct tape_value model_normalise(struct model *model, struct tape_value input, const struct norm *norm);
 struct tape_value model_activate(struct model *model, struct tape_value input);

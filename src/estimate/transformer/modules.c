@@ -113,6 +113,8 @@ static void make_block(struct model *model, struct block *block, bool decoder)
     bool bias = has(model, TRAIT_MLP_BIAS), all = model->method->targets == TARGETS_ALL;
 
     block->decoder = decoder;
+    if (has(model, TRAIT_MASKS))
+        tape_alloc(&model->lowering.tape, t->positions * t->positions, MEMORY_BUFFER);
     make_attention(model, &block->own);
     if (decoder) {
         block->cross_norm = make_norm(model, "cross_norm", t->width);

@@ -6,6 +6,14 @@ struct tape_value model_keep(struct model *model, const struct tape_value *value
     return lowering_alias(&model->lowering, value);
 }
 
+void model_hold(struct model *model, const struct tape_value *value)
+{
+    if (!model->method->kept_output)
+        return;
+    array_reserve(model->held, model->held_capacity, model->held_count + 1);
+    model->held[model->held_count++] = model_keep(model, value).tensor;
+}
+
 static struct tape_value run(struct model *model, struct tape_op *op, int64_t elements, uint8_t element_bytes)
 {
     struct tape_value result = lowering_run(&model->lowering, op, elements, element_bytes);

@@ -48,6 +48,7 @@ enum transformer_trait {
     TRAIT_POOLER = 1 << 17,
     TRAIT_RMS_FULL = 1 << 19, /* Gemma: the weight is added to one and multiplied in full precision */
     TRAIT_INNER_DROPOUT = 1 << 20,
+    TRAIT_MASKS = 1 << 21,   /* each layer has a mask of all pairs of positions, a byte each */
     TRAIT_RELATIVE = 1 << 18 /* T5's positions: a bias on the scores; no scaling */
 };
 
@@ -83,6 +84,7 @@ struct method {
     bool drop_longer;  /* samples longer than `sequence` are left out, not cut */
     bool half_loss;    /* of logits as the model gives them: it does not cast them to full precision */
     bool held_logits;  /* in full precision, by the training loop until the step ends */
+    bool kept_output;  /* the model's result, by the training loop until the next one is there */
     int64_t rank;
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
@@ -93,7 +95,8 @@ struct method {
 #define METHOD_TEXT                                                                                                    \
     "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
     "repeated_heads, "                                                                                                 \
-    "chunked_loss, half_loss, held_logits, mean_length=N, drop_longer, accumulate=N, zero1, zero2, zero3, fsdp, "      \
+    "chunked_loss, half_loss, held_logits, kept_output, mean_length=N, drop_longer, accumulate=N, zero1, zero2, "      \
+    "zero3, fsdp, "                                                                                                    \
     "world=N"
 
 #define SEQUENCE_DEFAULT 512 /* tokens */
@@ -115,7 +118,7 @@ int64_t transformer_events(const struct transformer *transformer, const struct t
                            const struct method *method);
 /* Not of TRANSFORMER_VISION: by it a training on longer sequences, in larger batches or of a higher rank never needs
  * less (reserve.c). It lowers RESERVE_PROGRAMS more programs of as many events. [1]: with expandable segments. */
-#define RESERVE_PROGRAMS 5
+#define RESERVE_PROGRAMS 7
 void transformer_reserve(struct reserve reserves[2], const struct transformer *transformer,
                          const struct training *training, const struct method *method);
 int64_t transformer_parameters(const struct transformer *transformer); /* elements, of the model without adapters */
