@@ -48,6 +48,8 @@ function facts_of(job) {
         facts.push(["Harmed", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)
         facts.push(["Time limit", span(job.time_limit_ns)]);
+    if (job.idle_limit_ns)
+        facts.push(["Idle limit", span(job.idle_limit_ns)]);
     if (job.attempts)
         facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
     if (job.exit_cause)

@@ -41,6 +41,7 @@ class JobFields(TypedDict, total=False):
     begin: str
     time: units.Time
     signal: Union[int, str]
+    idle_limit: units.Time
     notify: str
     on_end: str
     requeue: bool
@@ -85,6 +86,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("begin", "begin", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
+    ("idle_limit", "idle_limit_ns", "time"),
     ("notify", "notify", "word"),
     ("on_end", "on_end", "text"),
     ("requeue", "requeue", "switch"),

@@ -8,6 +8,7 @@
 #include "core/apply.h"
 #include "core/crash.h"
 #include "core/gpus/closing.h"
+#include "core/idle.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/need/overuse.h"
@@ -190,6 +191,25 @@ static void move_off(struct core *core, int64_t now_ns, struct record_list *out)
         }
 }
 
+/* One step of a job at a time: a warning leaves time to act. */
+static void end_idle(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (now_ns < core->next_idle_ns)
+        return;
+    core->next_idle_ns = INT64_MAX;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            const struct job *job = core->gpus[i]->residents[k];
+            struct record idle = {.type = RECORD_IDLE, .at_ns = now_ns, .job = job->id};
+            if (idle_due_ns(job) <= now_ns) {
+                idle.idle = idle_next_step(job, now_ns);
+                core_decided(core, out, &idle);
+            }
+            if (idle_due_ns(job) < core->next_idle_ns)
+                core->next_idle_ns = idle_due_ns(job);
+        }
+}
+
 /* GPUs whose new job has settled are open again, without a record. */
 static void open_settled(struct core *core, int64_t now_ns)
 {
@@ -244,6 +264,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     move_off(core, now_ns, out);
+    end_idle(core, now_ns, out);
     open_closed(core, now_ns, out);
     if (!order_head(core, now_ns))
         return;
@@ -286,6 +307,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);
+    earlier(&wake_ns, core->next_idle_ns, now_ns);
     if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

@@ -32,7 +32,7 @@ enum job_state {
     JOB_CANCELLED,
     JOB_LOST,
     JOB_REFUSED,
-    JOB_TIMEOUT,  /* its time limit had passed */
+    JOB_TIMEOUT,  /* its time limit had passed, or its idle limit */
     JOB_RETURNED, /* a lease that crashed: the next attempt is another lease */
     JOB_EXPIRED,  /* a lease that was not placed in time, or that no process used */
     /* not ended, and behind since stores have states by their numbers: */

@@ -48,11 +48,18 @@ expect(terminal.ended(), 143, "the exit status")
 expect(job()["state"], "CANCELLED", "the state")
 terminal.close()
 
+# One that does not use its GPU is warned in its terminal.
+terminal = Terminal([CARMA, "shell", "--idle-limit", "2"])
+terminal.sees("does not use its GPUs: it is ended in 1:00 unless", "it is ended in 0:12 unless")
+terminal.press("exit 3\r")
+terminal.close()
+
 # Of a shell it is an ordinary key. Ctrl-] leaves it; it can be come back to, by the last one who does.
 terminal = Terminal([CARMA, "shell"], PS1="$ ")
 terminal.sees("(shell)")
 terminal.press("echo on $((1000 + 337))\r")
 terminal.sees("on 1337")
+expect(job()["idle_limit_ns"], 7200 * 10**9, "its idle limit")
 for _ in range(3):
     terminal.press(INTERRUPT)
     terminal.read(0.3)

@@ -16,7 +16,7 @@ void check_refused(const struct world *world, const struct record *record);
 
 /* promises_users.c: the limits of each user */
 void check_host(const struct world *world);
-void check_limits(const struct world *world, uint32_t uid);
+void check_limits(const struct world *world, const struct record_submitted *placed);
 void check_limited(const struct world *world, const struct job *job, uint32_t code);
 void count_retry(struct world *world, uint32_t uid, int64_t at_ns);
 bool has_retries_left(const struct world *world, uint32_t uid, int64_t at_ns);

@@ -59,10 +59,13 @@ void check_host(const struct world *world)
 }
 
 /* At a placement: running jobs may grow beyond a limit, which nobody can prevent; no decision takes a user there. */
-void check_limits(const struct world *world, uint32_t uid)
+void check_limits(const struct world *world, const struct record_submitted *placed)
 {
+    uint32_t uid = placed->uid;
     struct usages has = usages_of(world, uid);
 
+    if (placed->gpus == 0) /* these it does not ask for */
+        has.gpus = has.memory_bytes = 0;
     if (is_beyond(world, &has))
         fail(world, "user %" PRIu32 " has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes", uid,
              has.running, has.gpus, has.memory_bytes);

@@ -122,6 +122,7 @@ static int spec_of(struct run *run, struct job_spec *spec, struct error *err)
         return submit_from_command(spec, run->command, run->count, &run->options, err);
     if (!run->options.name)
         run->options.name = xstrdup("shell");
+    run->options.interactive = true;
     return submit_from_command(spec, login, array_size(login), &run->options, err);
 }
 

@@ -126,7 +126,7 @@ static int judge(const struct daemon *daemon, const struct job_view *view, struc
     int rc = job_spec_check(spec, err);
 
     if (rc == 0)
-        rc = submission_limit_time(&daemon->config, spec, err);
+        rc = submission_limit_times(&daemon->config, spec, err);
     if (rc == 0)
         rc = submission_check_host(&daemon->config, spec, err);
     return rc ? rc : wants_of(daemon, view, spec, edit, edited, err);

@@ -54,17 +54,19 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
 {
     const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
+    CLEANUP(free_ptr) char *idle = job_view_idle_why(view, nodetime_now_ns());
 
     switch (view->state) {
     case JOB_PLACED:
         return view->message && view->attempts <= 1 ? xasprintf("is being started: it %s", view->message)
                                                     : xstrdup("is being started");
     case JOB_RUNNING:
-        return xasprintf("runs%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
+        return xasprintf("runs%s%s%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
                          view->share == SHARE_MPS          ? "by MPS"
                          : view->share == SHARE_TIME_SLICE ? "by time-slicing"
                                                            : "alone on its GPUs",
-                         moved ? ", and was told to leave: " : "", moved ? moved : "");
+                         moved ? ", and was told to leave: " : "", moved ? moved : "", idle ? "; " : "",
+                         idle ? idle : "");
     case JOB_STOPPING:
         return xstrdup("is being stopped");
     case JOB_REQUEUING:
@@ -84,7 +86,8 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
                            ? "was lost: its processes have gone, and nobody said how they ended"
                            : "was lost: its shepherd (supervisor process) died, and its processes were killed");
     case JOB_TIMEOUT:
-        return xstrdup("was ended by its time limit");
+        return xstrdup(view->exit.cause == EXIT_IDLE ? "was ended by its idle limit: it did not use its GPUs"
+                                                     : "was ended by its time limit");
     case JOB_RETURNED:
         return xstrdup("crashed, and went back to the one who had asked for the lease");
     case JOB_EXPIRED:

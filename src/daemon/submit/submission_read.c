@@ -268,17 +268,30 @@ static int check_cpus(const struct job_spec *spec, struct error *err)
                      (int64_t)spec->cpus, here);
 }
 
-int submission_limit_time(const struct config *config, struct job_spec *spec, struct error *err)
+/* As asked; where nothing is asked the usual limit, or the longest one. */
+static int limit_time(int64_t usual_ns, int64_t most_ns, const char *option, const char *setting, int64_t *limit_ns,
+                      struct error *err)
 {
-    int64_t most_ns = config->time_limit_max_ns, usual_ns = config->time_limit_default_ns;
     char asked[UNITS_TEXT], most[UNITS_TEXT];
 
-    if (spec->time_limit_ns < 0 && (usual_ns || most_ns))
-        spec->time_limit_ns = usual_ns && (!most_ns || usual_ns < most_ns) ? usual_ns : most_ns;
-    if (!most_ns || spec->time_limit_ns <= most_ns)
+    if (*limit_ns < 0 && (usual_ns || most_ns))
+        *limit_ns = usual_ns && (!most_ns || usual_ns < most_ns) ? usual_ns : most_ns;
+    if (!most_ns || *limit_ns <= most_ns)
         return 0;
-    return error_set(err, EINVAL, "--time: %s is more than one job may take here, %s (time_limit_max): ask for less",
-                     format_duration(spec->time_limit_ns, asked), format_duration(most_ns, most));
+    return error_set(err, EINVAL, "%s: %s is more than one job may take here, %s (%s): ask for less", option,
+                     format_duration(*limit_ns, asked), format_duration(most_ns, most), setting);
+}
+
+int submission_limit_times(const struct config *config, struct job_spec *spec, struct error *err)
+{
+    bool sat_at = spec->interactive && config->idle_limit_interactive_ns;
+    int64_t idle_ns = sat_at ? config->idle_limit_interactive_ns : config->idle_limit_default_ns;
+    int rc = limit_time(config->time_limit_default_ns, config->time_limit_max_ns, "--time", "time_limit_max",
+                        &spec->time_limit_ns, err);
+
+    return rc ? rc
+              : limit_time(idle_ns, config->idle_limit_max_ns, "--idle-limit", "idle_limit_max", &spec->idle_limit_ns,
+                           err);
 }
 
 int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err)
@@ -312,7 +325,7 @@ static int read_applicant(struct submission *submission, const json_t *json, str
     struct error *err = &submission->err;
     int status;
 
-    if (job_spec_from_json(json, spec, err) != 0 || submission_limit_time(config, spec, err) != 0 ||
+    if (job_spec_from_json(json, spec, err) != 0 || submission_limit_times(config, spec, err) != 0 ||
         submission_check_host(config, spec, err) != 0)
         return 400;
     if (spec->engine || spec->cluster || spec->slurm_job >= 0 || spec->slurm_restart >= 0 || spec->slurm_node) {
