@@ -365,6 +365,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
     json_object_set_new(json, "signal_before_ns",
                         integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "interactive", text_or_null(spec->interactive));
     json_object_set_new(json, "priority", json_integer(view->wants->priority));
     json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
     json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
