@@ -44,10 +44,18 @@ expect_field "$idle" state CANCELLED
 expect_field "$job" state CANCELLED
 
 # Beside a job that works, an idle limit ends the job without a process on the GPU; of one with memory there nobody can tell.
-# Alone, that is ended, too. It may be longer than is allowed for nobody.
+# Alone, that is ended, too. A warning is told. No limit is longer than is allowed.
+mkdir fakes
+program fakes/sendmail <<SCRIPT
+#!/bin/sh
+cat >>"$T/told"
+SCRIPT
+PATH=$T/fakes:$PATH "$PREFIX/lib/carma/carma-notify" --hooks "$T/none" --state "$T/told.json" 2>notify.log &
+notify=$!
+wait_for '[ -s told.json ]'
 train busy --memory 5G --seconds 1000000
 busy=$job
-expect_ok submit --parsable --idle-limit 3:00 --gpu-memory 1G -- sleep 1000000
+expect_ok submit --parsable --idle-limit 10:00 --notify idle --gpu-memory 1G -- sleep 1000000
 idle=$(cat "$T/out")
 train holds --memory 5G --seconds 1000000 --sm-activity 0
 holds=$job
@@ -57,7 +65,9 @@ wait_for 'run queue && grep -q "unused: ends soon" "$T/out"'
 shows 'it is ended in [0-9:]* unless it does' explain "$idle"
 until_field "$idle" state TIMEOUT
 expect_field "$idle" exit_cause idle last_end 'it did not use its GPUs for its idle limit'
-grep -q "job $idle of .* has not used its GPUs for 3:00, its idle limit" "$T/daemon.log" || fail "$(cat "$T/daemon.log")"
+grep -q "job $idle of .* has not used its GPUs for 10:00, its idle limit" "$T/daemon.log" || fail "$(cat "$T/daemon.log")"
+wait_for 'grep -qs "job $idle (sleep) on .* does not use its GPUs: it is ended in 5:00 unless it does" told' || fail "$(cat told notify.log)"
+kill "$notify"
 expect_field "$holds" idle_step null
 cancel "$busy"
 until_field "$holds" state TIMEOUT
