@@ -39,6 +39,7 @@ class JobFields(TypedDict, total=False):
     dependency: str
     array: str
     begin: str
+    deadline: str
     time: units.Time
     signal: Union[int, str]
     idle_limit: units.Time
@@ -84,6 +85,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("dependency", "dependency", "word"),
     ("array", "array", "word"),
     ("begin", "begin", "word"),
+    ("deadline", "deadline", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
     ("idle_limit", "idle_limit_ns", "time"),

@@ -634,6 +634,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_DEPENDS:
         status = apply_depends(core, job, &record->depends, record->at_ns, err);
         break;
+    case RECORD_EXPIRED:
+        if (!job->wants->external && !job->wants->deadline_ns)
+            status = error_set(err, EINVAL, "job %" PRIu64 " has no deadline", job->id);
+        break;
     case RECORD_DUE:
         job->begin_ns = 0;
         order_moves(core, job);

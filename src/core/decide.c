@@ -112,6 +112,33 @@ static void begin_due(struct core *core, int64_t now_ns, size_t *left, struct re
     }
 }
 
+static void expire_late_of(struct core *core, struct queue *queue, int64_t now_ns, size_t *left,
+                           struct record_list *out)
+{
+    struct job *next;
+
+    for (struct job *job = queue->head; job; job = next) {
+        next = job->next;
+        if (now_ns > job_latest_start_ns(job) && *left > 0) {
+            --*left;
+            core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
+            next = queue->head; /* those that depended on it have left */
+        } else if (job_latest_start_ns(job) < core->next_late_ns) {
+            core->next_late_ns = job_latest_start_ns(job);
+        }
+    }
+}
+
+/* Jobs that would end after their deadlines are not started. */
+static void expire_late(struct core *core, int64_t now_ns, size_t *left, struct record_list *out)
+{
+    if (now_ns <= core->next_late_ns)
+        return;
+    core->next_late_ns = INT64_MAX;
+    expire_late_of(core, &core->waiting, now_ns, left, out);
+    expire_late_of(core, &core->kept, now_ns, left, out);
+}
+
 /* It was started by a guess, and has an estimate now. */
 static void correct_guess(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
 {
@@ -260,6 +287,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     decide_undecided(core, now_ns, out);
     tell_dependents(core, now_ns, out);
     refuse_dependents(core, now_ns, &left, out);
+    expire_late(core, now_ns, &left, out);
     begin_due(core, now_ns, &left, out);
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
@@ -302,12 +330,14 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
-    if (core->tellers || core->vain.head || any_is_due(core, now_ns))
+    if (core->tellers || core->vain.head || any_is_due(core, now_ns) || core->next_late_ns < now_ns)
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);
     earlier(&wake_ns, core->next_idle_ns, now_ns);
+    if (core->next_late_ns < INT64_MAX)
+        earlier(&wake_ns, core->next_late_ns + 1, now_ns);
     if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

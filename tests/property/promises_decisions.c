@@ -184,6 +184,15 @@ static bool was_closed(const struct record_closing *closing)
     return left;
 }
 
+/* It would end after its deadline, also if it began when it may at the earliest. */
+static bool is_late(const struct world_job *job, int64_t at_ns)
+{
+    for (uint32_t i = 0; i < job->depends_count; i++)
+        if (job->depends[i].kind == DEPENDS_TIME && job->depends[i].delay_ns > at_ns)
+            at_ns = job->depends[i].delay_ns;
+    return job->wants.deadline_ns && at_ns + job->wants.time_limit_ns > job->wants.deadline_ns;
+}
+
 void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -194,6 +203,8 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " was placed though it is not there", record->job);
         if (job->running)
             fail(world, "job %" PRIu64 " was placed twice at once", record->job);
+        if (is_late(job, record->at_ns))
+            fail(world, "job %" PRIu64 " was placed too late for its deadline", record->job);
         job->moves = false;
         job->idle_step = IDLE_NOT_TOLD;
         job->unused_ns = 0;
@@ -250,7 +261,8 @@ void on_decision(struct world *world, const struct record *record)
         job->ended_ns = world->now_ns;
         break;
     case RECORD_EXPIRED:
-        if (job->ended || job->running || !job->wants.external || !job->wants.max_wait_ns ||
+        if (job->ended || job->running ||
+            (job->wants.external ? !job->wants.max_wait_ns : !job->wants.deadline_ns || !is_late(job, record->at_ns)) ||
             core_find_job(world->core, record->job))
             fail(world, "job %" PRIu64 " had no time to expire", record->job);
         job->ended = true;

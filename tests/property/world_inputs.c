@@ -71,6 +71,8 @@ static void submit(struct world *world)
     wants->host_memory_bytes = (int64_t)(world->next_job % 4) * 6 * GIB;
     wants->external = random_range(r, 0, 5) == 0;
     wants->idle_limit_ns = wants->external ? 0 : (int64_t)(world->next_job % 3) * 40 * NS_PER_SEC;
+    if (world->seed % 8 != 5 && !wants->external && world->next_job % 5 == 0) /* nobody edits it */
+        wants->deadline_ns = world->now_ns + (int64_t)(world->next_job % 7) * 100 * NS_PER_SEC;
     wants->attached = !wants->external && random_range(r, 0, 7) == 0;
     wants->requeue &= !wants->attached;
     wants->held &= !wants->external;

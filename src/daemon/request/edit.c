@@ -112,6 +112,8 @@ static int wants_of(const struct daemon *daemon, const struct job_view *view, co
     if (!core_could_ever_run(daemon->core, &edited->wants, &why))
         return error_set(err, EINVAL, "job %" PRIu64 " can never run here then: %s", view->id,
                          reason_format(&why, nodetime_now_ns(), text));
+    if (has(edit, "deadline"))
+        edited->wants.deadline_ns = submission_deadline_ns(spec);
     if (!has(edit, "begin"))
         return 0;
     if (spec->begin && begin_parse(spec->begin, nodetime_shown_now_ns(), &begin_ns, err))

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "api/array.h"
+#include "api/later/begin.h"
 #include "api/submission_text.h"
 #include "api/workload_key.h"
 #include "base/digest.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
@@ -101,6 +103,15 @@ void submission_says(const struct job_spec *spec, struct record_submitted *wants
 #undef WORKED_OUT
 }
 
+int64_t submission_deadline_ns(const struct job_spec *spec)
+{
+    int64_t shown_ns;
+
+    return spec->deadline && begin_parse(spec->deadline, nodetime_shown_now_ns(), &shown_ns, NULL) == 0
+               ? nodetime_of_shown_ns(shown_ns)
+               : 0;
+}
+
 static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       uid_t uid, struct record_submitted *wants)
 {
@@ -109,6 +120,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
     *wants = (struct record_submitted){.uid = uid, .smact_permille = estimate->smact_permille};
     submission_says(spec, wants);
     submission_set_request(config, spec, estimate, wants);
+    wants->deadline_ns = submission_deadline_ns(spec);
     if (spec->array && array_parse(spec->array, &words, NULL) == 0)
         wants->array_most = words.most < words.jobs ? words.most : 0;
     workload_key(spec, uid, wants->workload);
