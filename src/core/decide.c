@@ -5,6 +5,7 @@
  * decision that depends on time has a line in both. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "core/apply.h"
 #include "core/crash.h"
 #include "core/gpus/closing.h"
@@ -317,6 +318,30 @@ static bool any_is_due(const struct core *core, int64_t now_ns)
     return job;
 }
 
+/* The caches may be of jobs that have left since: a restored core does not know of them. */
+static int64_t next_late_ns(const struct core *core)
+{
+    const struct queue *const queues[] = {&core->waiting, &core->kept};
+    int64_t late_ns = INT64_MAX;
+
+    for (size_t i = 0; i < array_size(queues) && core->next_late_ns < INT64_MAX; i++)
+        for (const struct job *job = queues[i]->head; job; job = job->next)
+            if (job_latest_start_ns(job) < late_ns)
+                late_ns = job_latest_start_ns(job);
+    return late_ns;
+}
+
+static int64_t next_idle_ns(const struct core *core)
+{
+    int64_t idle_ns = INT64_MAX;
+
+    for (uint32_t i = 0; i < core->gpu_count && core->next_idle_ns < INT64_MAX; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
+            if (idle_due_ns(core->gpus[i]->residents[k]) < idle_ns)
+                idle_ns = idle_due_ns(core->gpus[i]->residents[k]);
+    return idle_ns;
+}
+
 static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
 {
     if (candidate_ns > now_ns && candidate_ns < *wake_ns)
@@ -325,19 +350,19 @@ static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
 
 int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 {
-    int64_t wake_ns = INT64_MAX;
+    int64_t wake_ns = INT64_MAX, late_ns = next_late_ns(core);
     const struct job *shrinks;
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
-    if (core->tellers || core->vain.head || any_is_due(core, now_ns) || core->next_late_ns < now_ns)
+    if (core->tellers || core->vain.head || any_is_due(core, now_ns) || late_ns < now_ns)
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);
-    earlier(&wake_ns, core->next_idle_ns, now_ns);
-    if (core->next_late_ns < INT64_MAX)
-        earlier(&wake_ns, core->next_late_ns + 1, now_ns);
+    earlier(&wake_ns, next_idle_ns(core), now_ns);
+    if (late_ns < INT64_MAX)
+        earlier(&wake_ns, late_ns + 1, now_ns);
     if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

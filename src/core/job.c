@@ -213,11 +213,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
 
 int64_t job_latest_start_ns(const struct job *job)
 {
-    int64_t latest_ns = job->wants->deadline_ns - job->wants->time_limit_ns;
-
-    if (!job->wants->deadline_ns)
-        return INT64_MAX;
-    return job->begin_ns > latest_ns ? 0 : latest_ns;
+    return job->wants->deadline_ns ? job->wants->deadline_ns - job->wants->time_limit_ns : INT64_MAX;
 }
 
 int64_t job_waits_since_ns(const struct job *job)

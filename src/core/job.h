@@ -145,11 +145,10 @@ static inline bool job_is_kept(const struct job *job)
     return job->depends || job->begin_ns || job->array_waits;
 }
 
-/* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
-/* The latest time at which it may begin, for its deadline; INT64_MAX: there is none. 0: it may not begin before that.
- */
+/* The latest time at which it may begin, for its deadline; INT64_MAX: there is none. */
 int64_t job_latest_start_ns(const struct job *job);
 
+/* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
 int64_t job_waits_since_ns(const struct job *job);
 
 #endif

@@ -184,12 +184,9 @@ static bool was_closed(const struct record_closing *closing)
     return left;
 }
 
-/* It would end after its deadline, also if it began when it may at the earliest. */
+/* It would end after its deadline. */
 static bool is_late(const struct world_job *job, int64_t at_ns)
 {
-    for (uint32_t i = 0; i < job->depends_count; i++)
-        if (job->depends[i].kind == DEPENDS_TIME && job->depends[i].delay_ns > at_ns)
-            at_ns = job->depends[i].delay_ns;
     return job->wants.deadline_ns && at_ns + job->wants.time_limit_ns > job->wants.deadline_ns;
 }
 
