@@ -1,8 +1,8 @@
-/* How this file works: core_decide asks in a fixed order what is due now: leases to expire, verdicts on crashes and
- * signals, reservations to correct or shrink, closed GPUs to try, and placements: for jobs in order (order.c), if
- * eligible (eligible.c), choose by need (place.c), as waiting/backfill.c goes through them. Each decision is applied at
- * once (apply.c: core_decided). core_next_wake_ns names the next time at which one of these may be due by itself: a
- * decision that depends on time has a line in both. */
+/* How this file works: core_decide asks in a fixed order what is due now: leases and late jobs to expire, verdicts on
+ * crashes and signals, reservations to correct or shrink, idle jobs to warn or end, closed GPUs to try, and placements:
+ * for jobs in order (order.c), if eligible (eligible.c), choose by need (place.c), as waiting/backfill.c goes through
+ * them. Each decision is applied at once (apply.c: core_decided). core_next_wake_ns names the next time at which one of
+ * these may be due by itself: a decision that depends on time has a line in both. */
 #include <string.h>
 
 #include "base/memory.h"
