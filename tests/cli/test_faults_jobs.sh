@@ -68,7 +68,7 @@ expect_field "$idle" exit_cause idle last_end 'it did not use its GPUs for its i
 grep -q "job $idle of .* has not used its GPUs for 10:00, its idle limit" "$T/daemon.log" || fail "$(cat "$T/daemon.log")"
 wait_for 'grep -qs "job $idle (sleep) on .* does not use its GPUs: it is ended in 5:00 unless it does" told' || fail "$(cat told notify.log)"
 kill "$notify"
-expect_field "$holds" idle_step null
+expect_field "$holds" state RUNNING idle_step null
 cancel "$busy"
 until_field "$holds" state TIMEOUT
 expect_error 1 '1:00:00 is more than one job may take here, 30:00 (idle_limit_max)' submit --idle-limit 1:00:00 -- true
