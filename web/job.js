@@ -20,7 +20,7 @@ const code = (text) => h("code", null, text);
 /* What its submission asked for, as far as it says so: label, member of the API, form. A further field is a row. */
 const asked = [
     ["Project", "account"], ["Tags", "tags", (text) => text.split(",").join(", ")], ["GPU type wanted", "gpu_type", code],
-    ["Not on GPUs", "exclude_gpu"], ["Alone on its GPUs", "exclusive", yes], ["Not before", "begin"],
+    ["Not on GPUs", "exclude_gpu"], ["Alone on its GPUs", "exclusive", yes], ["Not before", "begin"], ["Given up after", "deadline"],
     ["Slowdown, at most", "max_slowdown_permille", times], ["MPS threads, at most", "mps_threads_percent", (n) => `${n}%`],
     ["MPS memory, at most", "mps_memory_limit_bytes", size], ["Names its GPUs by", "visible_devices"],
     ["Processors, at most", "cpus"], ["Host memory, at most", "host_memory_bytes", size], ["Host limits not in force", "host_limits_gap"],
@@ -81,6 +81,8 @@ function facts_of(job) {
     if (job.time_limit_ns)
         facts.push(["Time limit", span(job.time_limit_ns) +
             (job.signal ? `; signal ${job.signal} is sent ${span(job.signal_before_ns)} before` : "")]);
+    if (job.idle_limit_ns)
+        facts.push(["Idle limit", span(job.idle_limit_ns)]);
     if (job.unused_since_ns)
         facts.push(["Has not used its GPUs for", span(now_ns() - job.unused_since_ns)]);
     if (job.run_times)

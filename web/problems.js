@@ -67,7 +67,10 @@ function jobs_beyond(add) {
             add(`over ${job.id}`, true, `${named(job)} uses ${size(job.over_reservation_bytes)} more than was reserved for it`, href);
         if (job.reason?.code === "slowed")
             add(`slowed ${job.id}`, true, `${named(job)} is slowed ${times(job.slowdown_permille || 0)}: ${job.reason.text}`, href);
-        if (job.unused_since_ns)
+        if (job.idle_ends_ns)
+            add(`idle ${job.id}`, true, `${named(job)} does not use its ${job.gpus > 1 ? "GPUs" : "GPU"}, and is ended in ` +
+                `${span(Math.max(job.idle_ends_ns - now_ns(), 0))} unless it does`, href);
+        else if (job.unused_since_ns)
             add(`unused ${job.id}`, false, `${named(job)} holds ${count(job.gpus, "GPU")} and has not used ${job.gpus > 1 ? "them" : "it"} for ` +
                 span(now_ns() - job.unused_since_ns), href);
     }

@@ -39,8 +39,10 @@ class JobFields(TypedDict, total=False):
     dependency: str
     array: str
     begin: str
+    deadline: str
     time: units.Time
     signal: Union[int, str]
+    idle_limit: units.Time
     notify: str
     on_end: str
     requeue: bool
@@ -83,8 +85,10 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("dependency", "dependency", "word"),
     ("array", "array", "word"),
     ("begin", "begin", "word"),
+    ("deadline", "deadline", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
+    ("idle_limit", "idle_limit_ns", "time"),
     ("notify", "notify", "word"),
     ("on_end", "on_end", "text"),
     ("requeue", "requeue", "switch"),

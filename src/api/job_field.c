@@ -89,6 +89,13 @@ static int check_attach(const char *text, struct error *err)
     return nearest_refuse(err, "attach", text, "pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
 }
 
+static int check_interactive(const char *text, struct error *err)
+{
+    return strcmp(text, "shell") == 0 || strcmp(text, "jupyter") == 0
+               ? 0
+               : nearest_refuse(err, "interactive", text, "shell or jupyter");
+}
+
 const struct job_field job_fields[] = {
 #define FIELD(kind, member, least, most, ...)                                                                          \
     {.name = #member,                                                                                                  \

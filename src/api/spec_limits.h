@@ -17,6 +17,7 @@
 #define SPEC_MAX_PACKED      (8 << 20)                        /* bytes of all its texts together */
 #define SPEC_MAX_SLOWDOWN    1000000                          /* permille */
 #define SPEC_MAX_TIME_NS     (3650 * INT64_C(86400000000000)) /* ten years */
+#define IDLE_LIMIT_LEAST     INT64_C(60000000000)             /* a minute: activity is measured over seconds */
 #define SPEC_MAX_GPU_MEMORY  (INT64_C(1) << 50)
 #define SPEC_MAX_JOBS        1000       /* of one request */
 #define SPEC_MAX_REQUEST     (16 << 20) /* bytes of its JSON: one job with its texts at their limits, in escapes */

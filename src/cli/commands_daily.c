@@ -6,6 +6,8 @@ const struct command daily_commands[] = {
     {"submit", "submit jobs: a job file, a script with #CARMA lines, or a command", &submit_argp, cmd_submit},
     {"run", "run a command on GPUs from here: its input, output and keys are this terminal's", &run_argp, cmd_run},
     {"shell", "a login shell on GPUs", &shell_argp, cmd_shell},
+    {"jupyter", "JupyterLab on GPUs: its address, and the line that brings it to your browser", &jupyter_argp,
+     cmd_jupyter},
     {"attach", "come back to a job of carma run or carma shell", &attach_argp, cmd_attach},
     {"queue", "list the jobs that wait or run", &queue_argp, cmd_queue},
     {"show", "show everything about a job", &show_argp, cmd_show},

@@ -35,6 +35,7 @@ void config_init_default(struct config *config)
         .grace_ns = 10 * NS_PER_SEC,
         .start_timeout_ns = MINUTES(10),
         .job_cpu_weight = 100,
+        .idle_limit_interactive_ns = MINUTES(120),
         .idle_report_ns = MINUTES(30),
         .mps_control = xstrdup("nvidia-cuda-mps-control"),
         .state_directory = config_default_state_directory(),

@@ -46,39 +46,42 @@ struct config {
     struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
-    uint32_t engine;                /* enum engine_choice */
-    uint32_t auto_capture;          /* enum auto_capture */
-    char *machine_profile;          /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
-    uint32_t max_queued;            /* jobs that have not ended */
-    int64_t max_texts_per_user;     /* bytes of submissions in the store; 0: any */
-    int64_t retention_ns;           /* node time */
-    int64_t history_retention_ns;   /* as above, of the accounting; less than retention_ns counts as that */
-    int64_t sample_period_ns;       /* node time */
-    int64_t job_memory_max_bytes;   /* of the host, for each job; 0: any */
-    uint32_t job_pids_max;          /* processes and threads of a job; 0: any */
-    uint32_t job_cpu_weight;        /* a job's share of busy processors, beside other groups (cgroup v2, cpu.weight) */
-    int64_t start_timeout_ns;       /* wall time: from a job's fork to the execution of its command, at the most */
-    int64_t grace_ns;               /* wall time: between asking a job to stop and killing it */
-    int64_t time_limit_default_ns;  /* node time; of jobs that say none; 0: none */
-    int64_t time_limit_max_ns;      /* node time; 0: any */
-    int64_t idle_report_ns;         /* node time after which a job that does not use its GPUs is told of; 0: never */
-    char *nvml_library;             /* owned; NULL: the system's libnvidia-ml.so.1 */
-    char *dcgm_library;             /* owned; NULL: the system's libdcgm.so.4 or .3 */
-    char *mps_control;              /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
-    char *mps_pipe_directory;       /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
-    int64_t mps_memory_limit_bytes; /* pinned device memory, the same; 0: not limited */
-    char *state_directory;          /* owned */
-    char *socket;                   /* owned */
-    char *listen;                   /* owned; an address of base/address.h; NULL: TCP is not listened on */
-    char *token_file;               /* owned; base/trust/token.h; there where `listen` is */
-    char *admin_group;              /* owned; NULL: none */
-    char *user_shares;              /* owned; config/user_shares.h; NULL: none */
-    char *share_groups;             /* owned; the same */
-    char *submit_filter;            /* owned; daemon/submit/submission_filter.c; NULL: none */
-    char *hpc_job_mapping_dir;      /* owned; NULL: none */
-    uint32_t device_cgroup;         /* enum device_cgroup */
-    uint32_t container;             /* enum container */
-    uint32_t visible_devices;       /* enum visible_devices */
+    uint32_t engine;               /* enum engine_choice */
+    uint32_t auto_capture;         /* enum auto_capture */
+    char *machine_profile;         /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
+    uint32_t max_queued;           /* jobs that have not ended */
+    int64_t max_texts_per_user;    /* bytes of submissions in the store; 0: any */
+    int64_t retention_ns;          /* node time */
+    int64_t history_retention_ns;  /* as above, of the accounting; less than retention_ns counts as that */
+    int64_t sample_period_ns;      /* node time */
+    int64_t job_memory_max_bytes;  /* of the host, for each job; 0: any */
+    uint32_t job_pids_max;         /* processes and threads of a job; 0: any */
+    uint32_t job_cpu_weight;       /* a job's share of busy processors, beside other groups (cgroup v2, cpu.weight) */
+    int64_t start_timeout_ns;      /* wall time: from a job's fork to the execution of its command, at the most */
+    int64_t grace_ns;              /* wall time: between asking a job to stop and killing it */
+    int64_t time_limit_default_ns; /* node time; of jobs that say none; 0: none */
+    int64_t time_limit_max_ns;     /* node time; 0: any */
+    int64_t idle_limit_default_ns; /* likewise; 0: none */
+    int64_t idle_limit_interactive_ns; /* of those that somebody sits at; 0: as others */
+    int64_t idle_limit_max_ns;         /* 0: any */
+    int64_t idle_report_ns;            /* node time after which a job that does not use its GPUs is told of; 0: never */
+    char *nvml_library;                /* owned; NULL: the system's libnvidia-ml.so.1 */
+    char *dcgm_library;                /* owned; NULL: the system's libdcgm.so.4 or .3 */
+    char *mps_control;                 /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
+    char *mps_pipe_directory;          /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
+    int64_t mps_memory_limit_bytes;    /* pinned device memory, the same; 0: not limited */
+    char *state_directory;             /* owned */
+    char *socket;                      /* owned */
+    char *listen;                      /* owned; an address of base/address.h; NULL: TCP is not listened on */
+    char *token_file;                  /* owned; base/trust/token.h; there where `listen` is */
+    char *admin_group;                 /* owned; NULL: none */
+    char *user_shares;                 /* owned; config/user_shares.h; NULL: none */
+    char *share_groups;                /* owned; the same */
+    char *submit_filter;               /* owned; daemon/submit/submission_filter.c; NULL: none */
+    char *hpc_job_mapping_dir;         /* owned; NULL: none */
+    uint32_t device_cgroup;            /* enum device_cgroup */
+    uint32_t container;                /* enum container */
+    uint32_t visible_devices;          /* enum visible_devices */
 };
 
 void config_init_default(struct config *config);

@@ -148,6 +148,13 @@ const struct key config_keys[] = {
      "the time limit of a job that says none (0s: time_limit_max)"},
     {"time_limit_max", DURATION, offsetof(struct config, time_limit_max_ns), 0, MINUTES(5256000), NULL,
      "the longest time limit that a job may have (0s: any, or none)"},
+    {"idle_limit_default", DURATION, offsetof(struct config, idle_limit_default_ns), 0, MINUTES(5256000), NULL,
+     "the idle limit of a job that says none: it is ended once it has not used its GPUs for so long (0s: "
+     "idle_limit_max)"},
+    {"idle_limit_interactive", DURATION, offsetof(struct config, idle_limit_interactive_ns), 0, MINUTES(5256000), NULL,
+     "that of carma shell and carma jupyter (0s: idle_limit_default)"},
+    {"idle_limit_max", DURATION, offsetof(struct config, idle_limit_max_ns), 0, MINUTES(5256000), NULL,
+     "the longest idle limit that a job may have (0s: any, or none)"},
     {"idle_report", DURATION, offsetof(struct config, idle_report_ns), 0, MINUTES(43200), NULL,
      "time after which a job that does not use its GPUs is reported (0s: never)"},
     {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,

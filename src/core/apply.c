@@ -19,6 +19,7 @@
 #include "core/gpus/allotment.h"
 #include "core/gpus/apply_gpu.h"
 #include "core/gpus/closing.h"
+#include "core/idle.h"
 #include "core/jobs.h"
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
@@ -380,6 +381,8 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
         resources_left(core, job->wants);
         use_ends(job, at_ns);
     }
+    job->idle_step = IDLE_NOT_TOLD;
+    idle_forget(job);
     job->placement_count = 0;
     job->stray_bytes = 0;
     job->stray_count = 0;
@@ -404,6 +407,7 @@ static void stand_still(struct core *core, struct job *job, bool suspended, int6
         queue_remove(job);
         queue_push(&core->shrinking, job);
     }
+    idle_forget(job);
     core->activity_version++;
     for (uint32_t i = 0; i < job->placement_count; i++) {
         struct gpu *gpu = core->gpus[job->placements[i].gpu];
@@ -642,6 +646,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_DEPENDS:
         status = apply_depends(core, job, &record->depends, record->at_ns, err);
         break;
+    case RECORD_EXPIRED:
+        if (!job->wants->external && !job->wants->deadline_ns)
+            status = error_set(err, EINVAL, "job %" PRIu64 " has no deadline", job->id);
+        break;
     case RECORD_DUE:
         job->begin_ns = 0;
         order_moves(core, job);
@@ -655,6 +663,12 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_MOVED:
         job->moved_ns = record->at_ns;
+        break;
+    case RECORD_UNUSED:
+        status = idle_note(core, job, record, err);
+        break;
+    case RECORD_IDLE:
+        status = idle_take_step(job, &record->idle, err);
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;

@@ -24,6 +24,8 @@ struct core *core_new(void)
     prior_init(&core->prior);
     core->activity_version = 1;
     core->next_begin_ns = INT64_MAX;
+    core->next_idle_ns = INT64_MAX;
+    core->next_late_ns = INT64_MAX;
     order_begin(core);
     return core;
 }

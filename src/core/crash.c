@@ -235,7 +235,7 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
         note_memory(core, job, record);
     else if (job->crash_cause == EXIT_TIMEOUT)
         job->timeouts += !seen_was_moved(job);
-    else
+    else if (job->crash_cause != EXIT_IDLE)
         job->external_failures++;
     if (job->crash_cause == EXIT_GPU_ERROR)
         note_failure(core, job, record);
@@ -329,6 +329,7 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         judge_memory(core, job, verdict);
         break;
     case EXIT_FAILED:
+    case EXIT_IDLE:
         give_up(false, verdict);
         break;
     case EXIT_TIMEOUT:

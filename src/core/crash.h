@@ -7,6 +7,7 @@
  *               others' programs did not start on the second either: closing.h)
  *   LOST        its shepherd died, or the machine: retried in its place where the job or the configuration asks for it
  *   TIMEOUT     retried behind all waiting jobs, where the job asks for it, at most max_requeues times
+ *   IDLE        it did not use its GPUs: not retried
  *
  * A job that somebody is attached to (carma run) is never retried: what was typed into it is gone.
  *

@@ -1,14 +1,16 @@
-/* How this file works: core_decide asks in a fixed order what is due now: leases to expire, verdicts on crashes and
- * signals, reservations to correct or shrink, closed GPUs to try, and placements: for jobs in order (order.c), if
- * eligible (eligible.c), choose by need (place.c), as waiting/backfill.c goes through them. Each decision is applied at
- * once (apply.c: core_decided). core_next_wake_ns names the next time at which one of these may be due by itself: a
- * decision that depends on time has a line in both. */
+/* How this file works: core_decide asks in a fixed order what is due now: leases and late jobs to expire, verdicts on
+ * crashes and signals, reservations to correct or shrink, idle jobs to warn or end, closed GPUs to try, and placements:
+ * for jobs in order (order.c), if eligible (eligible.c), choose by need (place.c), as waiting/backfill.c goes through
+ * them. Each decision is applied at once (apply.c: core_decided). core_next_wake_ns names the next time at which one of
+ * these may be due by itself: a decision that depends on time has a line in both. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "core/apply.h"
 #include "core/crash.h"
 #include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
+#include "core/idle.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/need/overuse.h"
@@ -112,6 +114,33 @@ static void begin_due(struct core *core, int64_t now_ns, size_t *left, struct re
     }
 }
 
+static void expire_late_of(struct core *core, struct queue *queue, int64_t now_ns, size_t *left,
+                           struct record_list *out)
+{
+    struct job *next;
+
+    for (struct job *job = queue->head; job; job = next) {
+        next = job->next;
+        if (now_ns > job_latest_start_ns(job) && *left > 0) {
+            --*left;
+            core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
+            next = queue->head; /* those that depended on it have left */
+        } else if (job_latest_start_ns(job) < core->next_late_ns) {
+            core->next_late_ns = job_latest_start_ns(job);
+        }
+    }
+}
+
+/* Jobs that would end after their deadlines are not started. */
+static void expire_late(struct core *core, int64_t now_ns, size_t *left, struct record_list *out)
+{
+    if (now_ns <= core->next_late_ns)
+        return;
+    core->next_late_ns = INT64_MAX;
+    expire_late_of(core, &core->waiting, now_ns, left, out);
+    expire_late_of(core, &core->kept, now_ns, left, out);
+}
+
 /* It was started by a guess, and has an estimate now. */
 static void correct_guess(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
 {
@@ -191,6 +220,25 @@ static void move_off(struct core *core, int64_t now_ns, struct record_list *out)
         }
 }
 
+/* One step of a job at a time: a warning leaves time to act. */
+static void end_idle(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (now_ns < core->next_idle_ns)
+        return;
+    core->next_idle_ns = INT64_MAX;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            const struct job *job = core->gpus[i]->residents[k];
+            struct record idle = {.type = RECORD_IDLE, .at_ns = now_ns, .job = job->id};
+            if (idle_due_ns(job) <= now_ns) {
+                idle.idle = idle_next_step(job, now_ns);
+                core_decided(core, out, &idle);
+            }
+            if (idle_due_ns(job) < core->next_idle_ns)
+                core->next_idle_ns = idle_due_ns(job);
+        }
+}
+
 /* GPUs whose new job has settled are open again, without a record. */
 static void open_settled(struct core *core, int64_t now_ns)
 {
@@ -247,10 +295,12 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     decide_undecided(core, now_ns, out);
     tell_dependents(core, now_ns, out);
     refuse_dependents(core, now_ns, &left, out);
+    expire_late(core, now_ns, &left, out);
     begin_due(core, now_ns, &left, out);
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     move_off(core, now_ns, out);
+    end_idle(core, now_ns, out);
     open_closed(core, now_ns, out);
     look_at_allotments(core, now_ns, out);
     if (!order_head(core, now_ns))
@@ -277,6 +327,30 @@ static bool any_is_due(const struct core *core, int64_t now_ns)
     return job;
 }
 
+/* The caches may be of jobs that have left since: a restored core does not know of them. */
+static int64_t next_late_ns(const struct core *core)
+{
+    const struct queue *const queues[] = {&core->waiting, &core->kept};
+    int64_t late_ns = INT64_MAX;
+
+    for (size_t i = 0; i < array_size(queues) && core->next_late_ns < INT64_MAX; i++)
+        for (const struct job *job = queues[i]->head; job; job = job->next)
+            if (job_latest_start_ns(job) < late_ns)
+                late_ns = job_latest_start_ns(job);
+    return late_ns;
+}
+
+static int64_t next_idle_ns(const struct core *core)
+{
+    int64_t idle_ns = INT64_MAX;
+
+    for (uint32_t i = 0; i < core->gpu_count && core->next_idle_ns < INT64_MAX; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
+            if (idle_due_ns(core->gpus[i]->residents[k]) < idle_ns)
+                idle_ns = idle_due_ns(core->gpus[i]->residents[k]);
+    return idle_ns;
+}
+
 static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
 {
     if (candidate_ns > now_ns && candidate_ns < *wake_ns)
@@ -285,18 +359,21 @@ static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
 
 int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 {
-    int64_t wake_ns = INT64_MAX;
+    int64_t wake_ns = INT64_MAX, late_ns = next_late_ns(core);
     const struct job *shrinks;
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
-    if (core->tellers || core->vain.head || any_is_due(core, now_ns))
+    if (core->tellers || core->vain.head || any_is_due(core, now_ns) || late_ns < now_ns)
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);
     if (core->allotment_count)
         earlier(&wake_ns, allotment_next_ns(core), now_ns);
+    earlier(&wake_ns, next_idle_ns(core), now_ns);
+    if (late_ns < INT64_MAX)
+        earlier(&wake_ns, late_ns + 1, now_ns);
     if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

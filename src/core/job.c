@@ -90,6 +90,7 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
     case EXIT_MPS_FAULT:
     case EXIT_GPU_ERROR:
     case EXIT_TIMEOUT:
+    case EXIT_IDLE:
     case EXIT_LOST:
         return JOB_CRASHED;
     case EXIT_ORPHAN:
@@ -190,10 +191,10 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         to = from == JOB_CRASHED ? JOB_QUEUED : JOB_STATE_COUNT;
         break;
     case RECORD_GAVE_UP:
-        to = record->gave_up.memory                  ? JOB_GPU_OOM
-             : record->gave_up.cause == EXIT_TIMEOUT ? JOB_TIMEOUT
-             : record->gave_up.cause == EXIT_LOST    ? JOB_LOST
-                                                     : JOB_FAILED;
+        to = record->gave_up.memory                                                        ? JOB_GPU_OOM
+             : record->gave_up.cause == EXIT_TIMEOUT || record->gave_up.cause == EXIT_IDLE ? JOB_TIMEOUT
+             : record->gave_up.cause == EXIT_LOST                                          ? JOB_LOST
+                                                                                           : JOB_FAILED;
         break;
     case RECORD_RETURNED:
         to = JOB_RETURNED;
@@ -208,6 +209,11 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         break;
     }
     return job_transition_allowed(from, to) ? to : JOB_STATE_COUNT;
+}
+
+int64_t job_latest_start_ns(const struct job *job)
+{
+    return job->wants->deadline_ns ? job->wants->deadline_ns - job->wants->time_limit_ns : INT64_MAX;
 }
 
 int64_t job_waits_since_ns(const struct job *job)

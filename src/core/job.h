@@ -32,9 +32,9 @@ enum job_state {
     JOB_CANCELLED,
     JOB_LOST,
     JOB_REFUSED,
-    JOB_TIMEOUT,  /* its time limit had passed */
+    JOB_TIMEOUT,  /* its time limit had passed, or its idle limit */
     JOB_RETURNED, /* a lease that crashed: the next attempt is another lease */
-    JOB_EXPIRED,  /* a lease that was not placed in time, or that no process used */
+    JOB_EXPIRED,  /* not placed in time: for its deadline; a lease, also one that no process used */
     /* not ended, and behind since stores have states by their numbers: */
     JOB_SUSPENDED, /* its process tree stands still, and keeps its memory */
     JOB_REQUEUING, /* is being stopped, to wait again */
@@ -144,6 +144,9 @@ static inline bool job_is_kept(const struct job *job)
 {
     return job->depends || job->begin_ns || job->array_waits;
 }
+
+/* The latest time at which it may begin, for its deadline; INT64_MAX: there is none. */
+int64_t job_latest_start_ns(const struct job *job);
 
 /* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
 int64_t job_waits_since_ns(const struct job *job);

@@ -58,8 +58,9 @@ static bool is_possible(const struct record_submitted *wants, uint64_t job)
     return (wants->gpus > 0 || is_without_gpu(wants)) && wants->gpus <= RECORD_MAX_GPUS && wants->request_bytes >= -1 &&
            is_reading(wants->smact_permille) && is_slowdown(wants->max_slowdown_permille) &&
            wants->request_source < SOURCE_LEARNED && wants->share <= SHARE_MPS && is_time_limit(wants) &&
-           is_lease_or_local(wants) && is_array(wants, job) && wants->priority >= -PRIORITY_MOST &&
-           wants->priority <= PRIORITY_MOST && takes_possible(wants) &&
+           is_interval(wants->idle_limit_ns) && wants->deadline_ns >= 0 && is_lease_or_local(wants) &&
+           is_array(wants, job) && wants->priority >= -PRIORITY_MOST && wants->priority <= PRIORITY_MOST &&
+           takes_possible(wants) &&
            (!*wants->gpu_type || (memchr(wants->gpu_type, '\0', sizeof wants->gpu_type) != NULL &&
                                   gpu_type_check(wants->gpu_type, NULL) == 0));
 }

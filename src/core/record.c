@@ -134,6 +134,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_PROGRESSED, "micro_steps_per_s", FIELD_I64, progressed.micro_steps_per_s),
     MEMBER(RECORD_PROGRESSED, "span_ns", FIELD_I64, progressed.span_ns),
     MEMBER(RECORD_PROGRESSED, "total", FIELD_I64, progressed.total),
+    MEMBER(RECORD_UNUSED, "since_ns", FIELD_I64, unused.since_ns),
     MEMBER(RECORD_EXITED, "cause", FIELD_U32, exited.cause),
     MEMBER(RECORD_EXITED, "status", FIELD_I32, exited.status),
     MEMBER(RECORD_EXITED, "requested_bytes", FIELD_I64, exited.requested_bytes),
@@ -188,6 +189,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_MOVED, "slowed", FIELD_U64, moved.slowed),
     MEMBER(RECORD_MOVED, "slowed_permille", FIELD_I32, moved.slowed_permille),
     MEMBER(RECORD_MOVED, "bound_permille", FIELD_I32, moved.bound_permille),
+    MEMBER(RECORD_IDLE, "step", FIELD_U32, idle.step),
+    MEMBER(RECORD_IDLE, "ends_ns", FIELD_I64, idle.ends_ns),
     MEMBER(RECORD_SHRUNK, "claim_bytes", FIELD_I64, shrunk.reserved_bytes),
     LATER(RECORD_SHRUNK, "claim_source", FIELD_U32, shrunk.reservation_source, SOURCE_OBSERVED),
     MEMBER(RECORD_GROWN, "claim_bytes", FIELD_I64, grown.reserved_bytes),
@@ -323,9 +326,9 @@ const char *record_type_name(uint32_t type)
 
 const char *exit_cause_name(uint32_t cause)
 {
-    static const char *const names[EXIT_CAUSE_COUNT] = {"completed",  "failed",   "gpu_oom",   "signalled",
-                                                        "gpu_handle", "host_oom", "mps_fault", "gpu_error",
-                                                        "timeout",    "lost",     "orphan",    "expired"};
+    static const char *const names[EXIT_CAUSE_COUNT] = {
+        "completed", "failed",  "gpu_oom", "signalled", "gpu_handle", "host_oom", "mps_fault",
+        "gpu_error", "timeout", "lost",    "orphan",    "expired",    "idle"};
 
     return cause < EXIT_CAUSE_COUNT ? names[cause] : "unknown";
 }

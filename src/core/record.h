@@ -48,6 +48,7 @@ enum exit_cause {
     EXIT_LOST,       /* nobody knows: its shepherd died, with the machine or by itself */
     EXIT_ORPHAN,     /* a lease: its processes are gone, and nobody said how they ended */
     EXIT_EXPIRED,    /* a lease: no process came to use it */
+    EXIT_IDLE,       /* its idle limit: it held GPUs and did not use them */
     EXIT_CAUSE_COUNT
 };
 
@@ -296,8 +297,9 @@ struct record_requeued {
 };
 
 struct record_gave_up {
-    bool memory;    /* out of GPU memory; else the job has failed, unless the next member says more */
-    uint32_t cause; /* enum exit_cause of its last end: EXIT_TIMEOUT and EXIT_LOST have states of their own */
+    bool memory; /* out of GPU memory; else the job has failed, unless the next member says more */
+    uint32_t
+        cause; /* enum exit_cause of its last end: EXIT_TIMEOUT, EXIT_IDLE and EXIT_LOST have states of their own */
 };
 
 /* The request for the next attempt, which will be a lease of its own. */
@@ -312,6 +314,17 @@ struct record_moved {
     uint64_t slowed;         /* the job that is slowed beyond its bound there; it may be the one that is moved */
     int32_t slowed_permille; /* so much, of */
     int32_t bound_permille;
+};
+
+struct record_unused {
+    int64_t since_ns;
+};
+
+enum idle_step { IDLE_NOT_TOLD, IDLE_WARNED, IDLE_WARNED_AGAIN, IDLE_ENDED };
+
+struct record_idle {
+    uint32_t step;   /* enum idle_step */
+    int64_t ends_ns; /* it is ended then, unless it uses its GPUs */
 };
 
 struct record_shrunk {
@@ -476,6 +489,8 @@ struct record {
         struct record_returned returned;
         struct record_reserved reserved;
         struct record_moved moved;
+        struct record_unused unused;
+        struct record_idle idle;
         struct record_shrunk shrunk;
         struct record_shrunk grown;
         struct record_waited waited;

@@ -283,6 +283,7 @@ static int restore_core(struct core *core, const struct record *record, struct e
     if (record->state_core.prior_count)
         memcpy(core->prior.parts, record->state_core.prior, sizeof core->prior.parts);
     core->restoring = core->corrections_due = core->moves_due = true;
+    core->next_idle_ns = 0;
     return 0;
 }
 

@@ -26,7 +26,7 @@ enum exit_cause cause_decide(const struct cause_evidence *evidence)
     if (evidence->orphan)
         return EXIT_ORPHAN;
     if (evidence->timed_out)
-        return EXIT_TIMEOUT; /* also where it ended in order when it was asked to: it had not done */
+        return evidence->idle ? EXIT_IDLE : EXIT_TIMEOUT; /* also where it ended in order when it was asked to */
     if (evidence->exit_status == 0)
         return EXIT_COMPLETED;
     if (evidence->stopped)

@@ -21,6 +21,7 @@ struct cause_evidence {
     int32_t signal;      /* 0: none */
     bool stopped;        /* carma had asked it to end */
     bool timed_out;      /* ... because its time was up */
+    bool idle;           /* ... which was its idle limit's */
     bool orphan;         /* a lease: its processes are gone without a word */
     bool expired;        /* a lease: nobody came to use it */
     bool warned;         /* it was given the signal that comes before its time is up */

@@ -114,7 +114,8 @@ struct launch_status {
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
     struct progress_count progress; /* while it runs, as far as it says */
     bool warned;                    /* some of its processes were given the signal that comes before its time is up */
-    bool timed_out;                 /* it was stopped because of time_limit_ns */
+    bool timed_out;                 /* it was stopped because of time_limit_ns, or */
+    bool idle;                      /* because it did not use its GPUs: carmad has said so */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];               /* the launch's own control group (launch/cgroup/cgroup.h); "": it has none */
     uint32_t left_count;            /* processes that outlived the main one, and were ended */

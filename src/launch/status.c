@@ -57,6 +57,7 @@ struct cause_evidence launch_evidence(const struct launch_status *status)
                                    .expired = status->cause == EXIT_EXPIRED,
                                    .stopped = status->stopped,
                                    .timed_out = status->timed_out,
+                                   .idle = status->idle,
                                    .host_oom_kill = status->host_oom_kill,
                                    .host_oom_own = status->host_oom_own,
                                    .output = status->output,
@@ -117,7 +118,8 @@ static void status_print(const struct launch_status *status, struct strbuf *text
         strbuf_printf(text, "progress %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", status->progress.step,
                       status->progress.total, status->progress.done, status->progress.at_ns);
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
-    strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
+    strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\nidle %d\n", status->warned, status->stopped,
+                  status->timed_out, status->idle);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
     if (status->left_count)
         strbuf_printf(text, "left %" PRIu32 " %s\n", status->left_count, status->left);
@@ -349,6 +351,8 @@ static bool parse_line(const char *key, char *value, struct launch_status *statu
         return parse_bool(value, &status->stopped);
     if (strcmp(key, "timed_out") == 0)
         return parse_bool(value, &status->timed_out);
+    if (strcmp(key, "idle") == 0)
+        return parse_bool(value, &status->idle);
     if (strcmp(key, "left") == 0)
         return parse_left(value, status);
     if (strcmp(key, "cgroup") == 0)

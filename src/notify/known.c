@@ -11,7 +11,7 @@
 #include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "core/job.h"
+#include "core/record.h"
 
 #define BEHIND_NS (600 * NS_PER_SEC)  /* the floor is so far behind the time: an event may be seen late */
 #define KEEP_NS   (5 * NS_PER_SEC)    /* how often it is written down */
@@ -20,7 +20,7 @@
 struct entry {
     uint64_t id;
     bool started, ended, warned;
-    int64_t crashes;
+    int64_t crashes, idle_step;
     int64_t ended_ns;
     int64_t due_ns; /* when to warn of its time limit; 0: never */
     json_t *job;    /* where due_ns is set */
@@ -129,6 +129,16 @@ static void take_oom(struct known *known, struct entry *entry, const json_t *job
     entry->crashes = crashes;
 }
 
+/* Nobody knows when it was warned that was warned before carma-notify began: the next time is told. */
+static void take_idle(struct entry *entry, const json_t *job, bool first, known_tell *tell, void *user)
+{
+    int64_t step = number(job, "idle_step", 0);
+
+    if (step > entry->idle_step && step < IDLE_ENDED && !first)
+        tell(user, job, NOTIFY_IDLE);
+    entry->idle_step = step;
+}
+
 void known_take(struct known *known, const json_t *job, int64_t now_ns, known_tell *tell, void *user)
 {
     uint64_t id = (uint64_t)number(job, "id", 0);
@@ -153,6 +163,7 @@ void known_take(struct known *known, const json_t *job, int64_t now_ns, known_te
         tell(user, job, NOTIFY_START);
     entry->started |= started_ns >= 0;
     take_oom(known, entry, job, first, now_ns, tell, user);
+    take_idle(entry, job, first, tell, user);
     await_limit(entry, job);
     if (ended_ns < 0 || entry->ended)
         return;

@@ -65,7 +65,7 @@ static void say(const char *format, ...)
 
 static bool is_failure(const json_t *job)
 {
-    static const uint32_t failures[] = {JOB_FAILED, JOB_GPU_OOM, JOB_LOST, JOB_REFUSED, JOB_TIMEOUT};
+    static const uint32_t failures[] = {JOB_FAILED, JOB_GPU_OOM, JOB_LOST, JOB_REFUSED, JOB_TIMEOUT, JOB_EXPIRED};
     const char *state = json_string_value(json_object_get(job, "state"));
 
     for (size_t i = 0; state && i < array_size(failures); i++)

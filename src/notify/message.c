@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "base/text/printable.h"
 #include "base/units.h"
+#include "core/record.h"
 
 static const char *text(const json_t *job, const char *member)
 {
@@ -64,6 +65,11 @@ static void put_event(struct strbuf *out, const json_t *job, enum notify_event e
     case NOTIFY_OOM:
         retried = why && !(state && strcmp(state, "GPU_OOM") == 0);
         strbuf_printf(out, "ran out of GPU memory%s%s", retried ? ": " : "", retried ? why : "");
+        return;
+    case NOTIFY_IDLE:
+        limit_ns = number(job, "idle_limit_ns", 0);
+        strbuf_printf(out, "does not use its GPUs: it is ended in %s unless it does",
+                      format_duration(limit_ns / (number(job, "idle_step", 0) == IDLE_WARNED ? 2 : 10), left));
         return;
     case NOTIFY_TIMEOUT:
         if (text(job, "notify"))

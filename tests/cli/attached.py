@@ -36,11 +36,18 @@ assert "has failed: exit status 7" in terminal.text(), terminal.text()
 assert b"\r\n/dev/pts/" in output() and output().endswith(b"\r\n4999\r\n5000\r\n"), output()[:200] + output()[-50:]
 terminal.close()
 
+# One that does not use its GPU is warned in its terminal.
+terminal = Terminal([CARMA, "shell", "--idle-limit", "2"])
+terminal.sees("does not use its GPUs: it is ended in 1:00 unless", "it is ended in 0:12 unless")
+terminal.press("exit 3\r")
+terminal.close()
+
 # Ctrl-C is an ordinary key of a shell. Whoever attaches has the job: the last one. (More: docs/user.md, a day.)
 first = Terminal([CARMA, "shell"], PS1="$ ")
 first.sees("(shell)")
 first.press("echo on $((1000 + 337))\r")
 first.sees("on 1337")
+expect(job()["idle_limit_ns"], 7200 * 10**9, "its idle limit")
 for _ in range(3):
     first.press(INTERRUPT)
     first.read(0.3)

@@ -14,7 +14,7 @@ from carma.fields import FIELDS
 CARMA, STORE = sys.argv[1:]
 KINDS = {"text": "said", "path": "said-%j", "file": "net.txt", "switch": True, "count": 2, "number": 2, "rank": -2, "size": "2G",
          "factor": 1.5, "time": "2h", "signal": "USR2@90"}  # fmt: skip
-OF_FIELD = {"chdir": "runs", "share": "time-slice", "visible_devices": "index", "optimizer": "sgd", "precision": "amp", "method": "lora", "dependency": "singleton", "array": "3", "begin": "tomorrow", "account": "thesis", "tag": "a,b", "notify": "end,oom", "gpu_type": "a100|h200", "exclude_gpu": "0"}  # words, and existing names
+OF_FIELD = {"chdir": "runs", "share": "time-slice", "visible_devices": "index", "optimizer": "sgd", "precision": "amp", "method": "lora", "dependency": "singleton", "array": "3", "begin": "tomorrow", "deadline": "now+9days", "account": "thesis", "tag": "a,b", "notify": "end,oom", "gpu_type": "a100|h200", "exclude_gpu": "0"}  # words, and existing names
 COMMAND = ["sleep", "1000"]
 PLAIN = {"hold": True, "gpu_memory": "1G", "time": "3h"}  # it stays where it is; others need a time limit
 

@@ -63,6 +63,19 @@ again_after_kill --set auto_capture=off
 expect_field "$tomorrow" state QUEUED reason.code begin
 until_field "$soon" state COMPLETED
 run cancel "$tomorrow"
+
+# Who could not end before its deadline is not started; one that could, is.
+until_field "$(job --deadline now+1hour -t 5 -- true)" state COMPLETED
+until_field "$(job --deadline now+60 -t 5 -- true)" state EXPIRED
+holds=$(job --exclusive -- sleep 100000)
+until_field "$holds" state RUNNING
+late=$(job --deadline now+800 -t 5 -- touch "$T/started")
+shows '; it is given up in [0-9:]*, to be over before its deadline' explain "$late"
+until_field "$late" state EXPIRED
+run cancel "$holds"
+shows "was given up: it could not end before its deadline any more" explain "$late"
+[ ! -e started ] || fail 'it was started all the same'
+expect_error 2 "deadline 'teatime' is not a time" submit --deadline teatime -- true
 for begin in now+1fortnight now+ 25:00 2026-02-31 2026-1 'tea time' 22; do
     expect_error 2 "begin '$begin' is not a time" submit --gpu-memory 1G --begin "$begin" -- true
 done

@@ -15,7 +15,7 @@ train() {
 start_node h200x1 100
 start_daemon --set policy=round-robin --set share=time-slice --set memory_view=monitor --set memory_floor=0 \
     --set memory_margin=0 --set settle=0s --set decide_period=0s --set max_retries=2 --set grace=200ms \
-    --set idle_report=60s
+    --set idle_report=60s --set idle_limit_default=4m --set idle_limit_max=30m
 
 # A library finds no memory for its handle beside another job: believed, since the GPU was full, and retried with room.
 train filler --memory 100G --seconds 1000000
@@ -42,6 +42,36 @@ count=$(grep -c "job $idle of .* holds 1 GPU" "$T/daemon.log")
 cancel "$idle" "$job"
 expect_field "$idle" state CANCELLED
 expect_field "$job" state CANCELLED
+
+# Beside a job that works, an idle limit ends the job without a process on the GPU; of one with memory there nobody can tell.
+# Alone, that is ended, too. A warning is told. No limit is longer than is allowed.
+mkdir fakes
+program fakes/sendmail <<SCRIPT
+#!/bin/sh
+cat >>"$T/told"
+SCRIPT
+PATH=$T/fakes:$PATH "$PREFIX/lib/carma/carma-notify" --hooks "$T/none" --state "$T/told.json" 2>notify.log &
+notify=$!
+wait_for '[ -s told.json ]'
+train busy --memory 5G --seconds 1000000
+busy=$job
+expect_ok submit --parsable --idle-limit 10:00 --notify idle --gpu-memory 1G -- sleep 1000000
+idle=$(cat "$T/out")
+train holds --memory 5G --seconds 1000000 --sm-activity 0
+holds=$job
+expect_field "$holds" idle_limit_ns 240000000000
+until_field "$idle" idle_step 1
+wait_for 'run queue && grep -q "unused: ends soon" "$T/out"'
+shows 'it is ended in [0-9:]* unless it does' explain "$idle"
+until_field "$idle" state TIMEOUT
+expect_field "$idle" exit_cause idle last_end 'it did not use its GPUs for its idle limit'
+grep -q "job $idle of .* has not used its GPUs for 10:00, its idle limit" "$T/daemon.log" || fail "$(cat "$T/daemon.log")"
+wait_for 'grep -qs "job $idle (sleep) on .* does not use its GPUs: it is ended in 5:00 unless it does" told' || fail "$(cat told notify.log)"
+kill "$notify"
+expect_field "$holds" state RUNNING idle_step null
+cancel "$busy"
+until_field "$holds" state TIMEOUT
+expect_error 1 '1:00:00 is more than one job may take here, 30:00 (idle_limit_max)' submit --idle-limit 1:00:00 -- true
 
 # A job with a process that goes and leaves another on the GPU: none of them stays.
 train leaves --memory 5G --seconds 100000 --fail double-fork --fail-at 60

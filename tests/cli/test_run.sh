@@ -51,12 +51,19 @@ EOF
     cmp - numbers
 } || fail "a slow reader has not all of the output"
 
-# While it waits its place is shown, and Ctrl-C cancels it. A terminal's SIGINT comes to what a shell starts without `&`.
-"$CARMA" submit --exclusive -G 4 -- sleep 600 >/dev/null
-setsid python3 -c 'import os, signal, sys
+# interruptible NAME ARGUMENT...: carma; a terminal's SIGINT comes to what a shell starts without `&` alone.
+interruptible() {
+    name=$1
+    shift
+    setsid python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$CARMA" run --exclusive -- touch "$T/ran" >queue.out 2>queue.err &
-attached=$! name=queue
+os.execv(sys.argv[1], sys.argv[1:])' "$CARMA" "$@" </dev/null >"$name.out" 2>"$name.err" &
+    attached=$!
+}
+
+# While it waits its place is shown, and Ctrl-C cancels it.
+"$CARMA" submit --exclusive -G 4 -- sleep 600 >/dev/null
+interruptible queue run --exclusive -- touch "$T/ran"
 wait_for 'grep -qs "waits, 1 of 1 in the queue: " queue.err' || fail "its place is not shown: $(cat queue.err)"
 kill -INT "$attached"
 is_over 130
@@ -71,10 +78,7 @@ trap 'echo interrupted' INT
 echo ready
 until [ -e done ]; do sleep 0.1; done
 SCRIPT
-setsid python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$CARMA" run -- "$T/stubborn" </dev/null >twice.out 2>twice.err &
-attached=$! name=twice
+interruptible twice run -- "$T/stubborn"
 wait_for 'grep -q ready twice.out' || fail "twice: $(cat twice.err)"
 kill -INT "$attached"
 wait_for 'grep -q interrupted twice.out' || fail "the job was not interrupted"
@@ -120,6 +124,37 @@ SCRIPT
 ends 1 run -- ./oom of_run
 ends 1 submit --wait -- ./oom of_submit
 [ "$(wc -l <of_run) $(($(wc -l <of_submit) > 1))" = "1 1" ] || fail "started $(wc -l <of_run) times, and by submit $(wc -l <of_submit)"
+
+# carma jupyter, with a stand-in that says where it serves as JupyterLab does. Its token is its user's alone, and in no output.
+mkdir home lab
+program lab/jupyter-lab <<'SCRIPT'
+#!/bin/sh
+echo "$JUPYTER_TOKEN" >token
+echo "$@" >arguments
+printf '    http://localhost:18888/lab?token=...\n     or https://127.0.0.1:18888/lab?token=...\n' >&2
+exec sleep 1000
+SCRIPT
+HOME=$T/home
+PATH=$T/home "$CARMA" jupyter 2>none.err
+grep -q 'there is no jupyter-lab in PATH' none.err || fail "without JupyterLab: $(cat none.err)"
+PATH=$T/lab:$PATH
+expect_error 1 'leave --array out' jupyter --array 1-2
+interruptible lab jupyter --gpu-memory 1G -- --frob
+lab=$(id_of lab)
+wait_for 'grep -q "ssh -N -L 18888:127.0.0.1:18888 $(id -un)@$(uname -n)" lab.out' || fail "jupyter: $(cat lab.out lab.err)"
+grep -qx "    https://127.0.0.1:18888/lab?token=$(cat token)" lab.out && grep -q '^[0-9a-f]\{48\}$' token || fail "$(cat token lab.out)"
+[ "$(stat -c %a home/.config/carma/jupyter-token)" = 600 ] || fail "its token: $(ls -l home/.config/carma)"
+grep -q -- '--no-browser --ip=127.0.0.1.* --frob$' arguments || fail "its arguments: $(cat arguments)"
+expect_field "$lab" interactive jupyter idle_limit_ns 7200000000000
+kill -INT "$attached"
+is_over 0
+grep -q "job $lab goes on: .*, carma cancel $lab ends it" lab.err || fail "Ctrl-C: $(cat lab.err)"
+expect_ok jupyter
+grep -q "you have job $lab (jupyter) already" "$T/err" || fail "it is not there: $(cat "$T/err")"
+cmp "$T/out" lab.out || fail "its address is another: $(cat "$T/out")"
+chmod 644 home/.config/carma/jupyter-token
+expect_error 1 'is not a file that you alone can read' jupyter -J other
+cancel "$lab"
 
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "something stays: $(ls "$CARMA_SOCKET.scripts")"
 

@@ -5,7 +5,7 @@
 expect_error 2 "which command" # none
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit run shell attach queue show explain cancel hold release requeue suspend resume signal checkpoint move edit logs wait gpus monitor history report stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
+for command in submit run shell jupyter attach queue show explain cancel hold release requeue suspend resume signal checkpoint move edit logs wait gpus monitor history report stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     expect_ok help "$command"

@@ -84,6 +84,24 @@ static void check_moved(struct world *world, const struct record *record)
     job->moves = true;
 }
 
+/* Warned twice, each time with the time that it has then, and ended only after that. */
+static void check_idle(struct world *world, const struct record *record)
+{
+    struct world_job *job = &world->jobs[record->job];
+    int64_t limit_ns = job->wants.idle_limit_ns, left_ns = record->idle.ends_ns - record->at_ns;
+    bool first = ++job->idle_step == IDLE_WARNED, last = job->idle_step == IDLE_ENDED;
+    int64_t since_ns = record->at_ns - job->unused_ns;
+
+    if (!job->runs_now || job->suspended || job->asked_to_stop || job->asked_to_wait_again || !job->unused_ns ||
+        record->idle.step != job->idle_step ||
+        since_ns < (first  ? limit_ns / 2
+                    : last ? limit_ns
+                           : limit_ns / 10 * 9) ||
+        (last ? record->at_ns < job->idle_ends_ns : left_ns < limit_ns / (first ? 2 : 10)))
+        fail(world, "job %" PRIu64 " is at step %" PRIu32 " of its idle limit", record->job, record->idle.step);
+    job->idle_ends_ns = record->idle.ends_ns;
+}
+
 /* Each crash out of GPU memory is charged to its job, or is a neighbour's doing. */
 static void check_requeued_for_memory(struct world *world, const struct record *record)
 {
@@ -200,6 +218,12 @@ static bool are_due(const struct world *world, int64_t at_ns)
     return false;
 }
 
+/* It would end after its deadline. */
+static bool is_late(const struct world_job *job, int64_t at_ns)
+{
+    return job->wants.deadline_ns && at_ns + job->wants.time_limit_ns > job->wants.deadline_ns;
+}
+
 void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -210,7 +234,11 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " was placed though it is not there", record->job);
         if (job->running)
             fail(world, "job %" PRIu64 " was placed twice at once", record->job);
+        if (is_late(job, record->at_ns))
+            fail(world, "job %" PRIu64 " was placed too late for its deadline", record->job);
         job->moves = false;
+        job->idle_step = IDLE_NOT_TOLD;
+        job->unused_ns = 0;
         if (job->runs == 0 && !is_met(world, record->job))
             fail(world, "job %" PRIu64 " was placed before the jobs on which it depends", record->job);
         if (record->placed.count != job->wants.gpus)
@@ -265,7 +293,8 @@ void on_decision(struct world *world, const struct record *record)
         job->ended_ns = world->now_ns;
         break;
     case RECORD_EXPIRED:
-        if (job->ended || job->running || !job->wants.external || !job->wants.max_wait_ns ||
+        if (job->ended || job->running ||
+            (job->wants.external ? !job->wants.max_wait_ns : !job->wants.deadline_ns || !is_late(job, record->at_ns)) ||
             core_find_job(world->core, record->job))
             fail(world, "job %" PRIu64 " had no time to expire", record->job);
         job->ended = true;
@@ -286,6 +315,8 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " is to be started again, though somebody typed into it", record->job);
         if (job->charged)
             fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
+        if (job->cause == EXIT_IDLE)
+            fail(world, "job %" PRIu64 " is to be idle again", record->job);
         if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) &&
             job->losses > core_configuration(world->core)->max_retries)
             fail(world, "job %" PRIu64 " is retried without end", record->job);
@@ -308,6 +339,9 @@ void on_decision(struct world *world, const struct record *record)
         break;
     case RECORD_MOVED:
         check_moved(world, record);
+        break;
+    case RECORD_IDLE:
+        check_idle(world, record);
         break;
     case RECORD_SHRUNK:
         for (uint32_t i = 0; i < job->gpu_count; i++)

@@ -4,6 +4,7 @@
 #include "promises.h"
 #include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/idle.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/waiting/order.h"
@@ -83,6 +84,8 @@ static void check_jobs(struct world *world)
         if (!job)
             continue;
         unfinished++;
+        if (idle_due_ns(job) <= world->now_ns)
+            fail(world, "job %" PRIu64 " is idle, and not told so", id);
         bool waits = job->state == JOB_QUEUED || job->state == JOB_HELD;
         waiting += job->state == JOB_QUEUED;
         if (waits == expected->running)

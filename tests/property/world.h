@@ -35,7 +35,10 @@ struct world_job {
     bool was_on[RECORD_MAX_GPUS];         /* in any run, as given or not */
     bool moves;                           /* it was told to leave its GPUs in its last run */
     uint32_t moved;                       /* how often it was */
-    bool last;                            /* its time was up: all jobs that waited then go before it */
+    int64_t unused_ns;                    /* it has not used its GPUs since, as was said; 0: it does */
+    int64_t idle_ends_ns;                 /* as it was told */
+    uint32_t idle_step;
+    bool last; /* its time was up: all jobs that waited then go before it */
     uint32_t losses;
     bool charged; /* its last exit: a GPU failed, as another did under its workload */
     int64_t placed_ns;
@@ -103,6 +106,7 @@ bool feed(struct world *world, struct record *input);
 void decide(struct world *world);
 
 /* world_inputs.c */
+void is_used(struct world_job *job, int64_t unused_ns);
 void reconfigure(struct world *world);
 void random_input(struct world *world); /* time passes, and something happens */
 

@@ -71,6 +71,9 @@ static void submit(struct world *world)
     wants->requeue = random_range(r, 0, 1);
     wants->host_memory_bytes = (int64_t)(world->next_job % 4) * 6 * GIB;
     wants->external = random_range(r, 0, 5) == 0;
+    wants->idle_limit_ns = wants->external ? 0 : (int64_t)(world->next_job % 3) * 40 * NS_PER_SEC;
+    if (world->seed % 8 != 5 && !wants->external && world->next_job % 5 == 0) /* nobody edits it */
+        wants->deadline_ns = world->now_ns + (int64_t)(world->next_job % 7) * 100 * NS_PER_SEC;
     wants->attached = !wants->external && random_range(r, 0, 7) == 0;
     wants->requeue &= !wants->attached;
     wants->held &= !wants->external;
@@ -189,6 +192,14 @@ static void end_job(const struct world *world, struct world_job *job)
     job->ended_ns = world->now_ns;
 }
 
+/* Or, with a time, it has not been used since. One that is told to end for that stays so. */
+void is_used(struct world_job *job, int64_t unused_ns)
+{
+    if (job->idle_step < IDLE_ENDED && job->unused_ns != unused_ns)
+        job->idle_step = IDLE_NOT_TOLD;
+    job->unused_ns = unused_ns;
+}
+
 /* By the job's user, another one, who is an administrator, or root. */
 static void person_commands(struct world *world)
 {
@@ -224,6 +235,8 @@ static void person_commands(struct world *world)
         return;
     job->asked_to_wait_again |= input.commanded.command == COMMAND_REQUEUE;
     job->suspended = input.commanded.command == COMMAND_SUSPEND;
+    if (job->suspended)
+        is_used(job, 0);
     if (job->suspended && (!was_suspended || !by_owner))
         job->suspended_by = input.commanded.uid;
 }
@@ -252,7 +265,7 @@ static void person_acts(struct world *world)
 bool may_be_tried_again(uint32_t cause)
 {
     return cause == EXIT_GPU_OOM || cause == EXIT_GPU_HANDLE || cause == EXIT_MPS_FAULT || cause == EXIT_GPU_ERROR ||
-           cause == EXIT_TIMEOUT || cause == EXIT_LOST;
+           cause == EXIT_TIMEOUT || cause == EXIT_IDLE || cause == EXIT_LOST;
 }
 
 static struct record_failure *failure_of(struct world *world, struct world_job *job)
@@ -356,6 +369,9 @@ static void job_moves(struct world *world)
         job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
         input.type = RECORD_STRAYED;
         input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
+    } else if (job->wants.idle_limit_ns && job->gpu_count && random_range(r, 0, 3) == 0) {
+        input.type = RECORD_UNUSED;
+        input.unused.since_ns = random_range(r, 0, 3) ? random_range(r, job->placed_ns, world->now_ns) : 0;
     } else if (random_range(r, 0, 3) == 0 || job->gpu_count == 0) {
         input.type = RECORD_PROGRESSED;
         input.progressed = (struct record_progressed){.micro_steps_per_s = random_range(r, 1, 4) * 1000000,
@@ -367,7 +383,11 @@ static void job_moves(struct world *world)
         input.type = job->seen_bytes[at] ? RECORD_OBSERVED : RECORD_FIRST_USE;
         input.memory = (struct record_memory){.gpu = job->gpus[at], .bytes = job->seen_bytes[at]};
     }
-    if (!feed(world, &input) || (input.type != RECORD_STARTED && input.type != RECORD_ADOPTED))
+    if (!feed(world, &input))
+        return;
+    if (input.type == RECORD_UNUSED)
+        is_used(job, input.unused.since_ns);
+    if ((input.type != RECORD_STARTED && input.type != RECORD_ADOPTED))
         return;
     job->runs_now = true;
     if (!job->started_ns)

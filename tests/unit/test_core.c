@@ -374,6 +374,33 @@ CORE_TEST(test_requeue)
     assert_null(core_find_job(f->core, 1));
 }
 
+/* Of a deadline in 100 s, behind a job that has all GPUs: the latest second at which it still waits. */
+static const struct {
+    int64_t begin_s, limit_s, latest_s;
+} who_is_too_late[] = {{0, 40, 60}, {0, 0, 100}, {50, 40, 60}, {70, 40, 60}};
+
+CORE_EACH_ROW(test_who_is_too_late, who_is_too_late)
+{
+    struct record record = wants(1, 30 * GIB), begins = {.type = RECORD_DEPENDS};
+    int64_t begun_ns = f->now_ns;
+
+    submit(f, GPUS, 30 * GIB);
+    decide(f);
+    record.submitted.time_limit_ns = SECONDS(row->limit_s);
+    record.submitted.deadline_ns = begun_ns + SECONDS(100);
+    begins.job = submit_record(f, record);
+    begins.depends = (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = begun_ns + SECONDS(row->begin_s)};
+    if (row->begin_s)
+        apply(f, begins);
+    for (int64_t second = 0; second <= row->latest_s; second += 10) {
+        f->now_ns = begun_ns + SECONDS(second);
+        assert_null(decided(f, RECORD_EXPIRED, begins.job));
+    }
+    f->now_ns = core_next_wake_ns(f->core, f->now_ns);
+    assert_int_equal(f->now_ns, begun_ns + SECONDS(row->latest_s) + 1);
+    assert_non_null(decided(f, RECORD_EXPIRED, begins.job));
+}
+
 CORE_TEST(test_transitions_are_those_of_a_jobs_life)
 {
     static const struct {

@@ -54,6 +54,7 @@ TEST(test_verdicts)
         {EXIT_FAILED, FULL | OWN, EXIT_FAILED, TEACHES_NOTHING, false},
         {EXIT_COMPLETED, FULL, EXIT_COMPLETED, TEACHES_THIS, false},
         {EXIT_TIMEOUT, SAID | LIMIT | FENCE, EXIT_TIMEOUT, TEACHES_NOTHING, false},
+        {EXIT_IDLE, SAID | LIMIT | FENCE, EXIT_IDLE, TEACHES_NOTHING, false},
         {EXIT_HOST_OOM, SAID | LIMIT | FENCE, EXIT_HOST_OOM, TEACHES_NOTHING, false},
         {EXIT_GPU_ERROR, SAID | LIMIT | FENCE, EXIT_GPU_ERROR, TEACHES_NOTHING, false},
     };
@@ -332,6 +333,50 @@ CORE_TEST(test_a_time_limit_is_followed_by_another_run_where_asked_for)
     }
     assert_gave_up(ends(f, job, EXIT_TIMEOUT, -1, -1), JOB_TIMEOUT);
     assert_int_equal(core_job_count(f->core), 0);
+}
+
+/* Of a limit of 1,000 s: what is decided when, as it is told since when the job does not use its GPU. */
+static const struct {
+    int64_t later_s, unused_s; /* 0: it uses it; -1: nothing is told */
+    uint32_t step;             /* 0: none */
+    int64_t left_s;
+} of_idle_limit[] = {{400, 300, 0, 0},
+                     {200, -1, IDLE_WARNED, 500},
+                     {400, -1, IDLE_WARNED_AGAIN, 100},
+                     {99, -1, 0, 0},
+                     {0, 0, 0, 0},
+                     {2000, -1, 0, 0},
+                     {0, 1900, IDLE_WARNED, 500}, /* as much as in time */
+                     {399, -1, 0, 0},
+                     {51, -1, IDLE_WARNED_AGAIN, 100},
+                     {99, -1, 0, 0},
+                     {1, -1, IDLE_ENDED, 0},
+                     {0, 0, 0, 0},
+                     {900, 900, 0, 0}};
+
+CORE_TEST(test_a_job_that_does_not_use_its_gpus_is_warned_twice_and_ended)
+{
+    struct record submitted = wants(1, 8 * GIB);
+
+    submitted.submitted.idle_limit_ns = SECONDS(1000);
+    submitted.submitted.requeue = true;
+    uint64_t job = submit_record(f, submitted);
+    decide(f);
+    job_event(f, RECORD_STARTED, job);
+    for (size_t i = 0; i < array_size(of_idle_limit); i++) {
+        int64_t unused_s = of_idle_limit[i].unused_s, later_s = of_idle_limit[i].later_s;
+        int64_t wake_ns = core_next_wake_ns(f->core, f->now_ns);
+        f->now_ns += SECONDS(later_s);
+        assert_true(unused_s >= 0 || !of_idle_limit[i].step || wake_ns <= f->now_ns);
+        if (unused_s >= 0)
+            apply(f, (struct record){.type = RECORD_UNUSED,
+                                     .job = job,
+                                     .unused = {.since_ns = unused_s ? f->now_ns - SECONDS(unused_s) : 0}});
+        const struct record *idle = decided(f, RECORD_IDLE, job);
+        assert_int_equal(idle ? idle->idle.step : 0, of_idle_limit[i].step);
+        assert_true(!idle || idle->idle.ends_ns == f->now_ns + SECONDS(of_idle_limit[i].left_s));
+    }
+    assert_gave_up(ends(f, job, EXIT_IDLE, -1, -1), JOB_TIMEOUT); /* nor is it started again */
 }
 
 /* Submits a job that wants the node to itself, and looks at the decision. */

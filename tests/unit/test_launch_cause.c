@@ -27,6 +27,7 @@ TEST(test_causes)
          EXIT_FAILED},
         {"cancelled, ended in order", E(.stopped = true), EXIT_COMPLETED},
         {"time up", E(.exit_status = -1, .signal = 15, .stopped = true, .timed_out = true), EXIT_TIMEOUT},
+        {"idle", E(.exit_status = -1, .signal = 15, .stopped = true, .timed_out = true, .idle = true), EXIT_IDLE},
         {"time up, ended in order", E(.stopped = true, .timed_out = true), EXIT_TIMEOUT},
         {"warned of its time, and left", E(.exit_status = 1, .warned = true, .requeue = true), EXIT_TIMEOUT},
         {"ended by the warning", E(.exit_status = -1, .signal = 10, .warned = true, .requeue = true), EXIT_TIMEOUT},

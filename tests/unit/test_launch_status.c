@@ -41,6 +41,7 @@ static void assert_same(const struct launch_status *a, const struct launch_statu
                 a->progress.done == b->progress.done && a->progress.at_ns == b->progress.at_ns);
     assert_int_equal(a->stopped, b->stopped);
     assert_int_equal(a->timed_out, b->timed_out);
+    assert_int_equal(a->idle, b->idle);
     assert_int_equal(a->host_oom_kill, b->host_oom_kill);
     assert_int_equal(a->host_oom_own, b->host_oom_own);
     assert_int_equal(a->warned, b->warned);
@@ -90,7 +91,7 @@ TEST_BETWEEN(test_first_is_exclusive, make_directory, remove_directory)
 
     status_init(&first);
     first.job = 7;
-    first.warned = first.stopped = first.timed_out = first.host_oom_kill = first.host_oom_own = true;
+    first.warned = first.stopped = first.timed_out = first.idle = first.host_oom_kill = first.host_oom_own = true;
     assert_int_equal(launch_read_status(directory, &status, &trouble), -ENOENT);
     assert_int_equal(status_write(directory, &first, STATUS_EXCLUSIVE, &trouble), 0);
     assert_int_equal(status_write(directory, &sample, STATUS_EXCLUSIVE, &trouble), -EEXIST);

@@ -87,7 +87,7 @@ static bool parse_date(const char *text, int64_t *begin_ns)
     return false;
 }
 
-int begin_parse(const char *text, int64_t now_ns, int64_t *begin_ns, struct error *err)
+static int parse(const char *what, const char *text, int64_t now_ns, int64_t *time_ns, struct error *err)
 {
     static const struct {
         const char *word, *means;
@@ -96,16 +96,28 @@ int begin_parse(const char *text, int64_t now_ns, int64_t *begin_ns, struct erro
     for (size_t i = 0; i < array_size(words); i++)
         if (strcmp(text, words[i].word) == 0)
             text = words[i].means;
-    if (strncmp(text, "now+", 4) == 0 ? parse_later(text + 4, now_ns, begin_ns)
-                                      : parse_time_of_day(text, now_ns, begin_ns) || parse_date(text, begin_ns))
+    if (strncmp(text, "now+", 4) == 0 ? parse_later(text + 4, now_ns, time_ns)
+                                      : parse_time_of_day(text, now_ns, time_ns) || parse_date(text, time_ns))
         return 0;
-    return error_set(err, EINVAL, "begin '%.40s' is not a time: now+2hours, 22:00, 2026-12-01 or 2026-12-01T08:00",
+    return error_set(err, EINVAL, "%s '%.40s' is not a time: now+2hours, 22:00, 2026-12-01 or 2026-12-01T08:00", what,
                      text);
+}
+
+int begin_parse(const char *text, int64_t now_ns, int64_t *begin_ns, struct error *err)
+{
+    return parse("begin", text, now_ns, begin_ns, err);
 }
 
 int begin_check(const char *text, struct error *err)
 {
     int64_t ignored;
 
-    return begin_parse(text, 0, &ignored, err);
+    return parse("begin", text, 0, &ignored, err);
+}
+
+int deadline_check(const char *text, struct error *err)
+{
+    int64_t ignored;
+
+    return parse("deadline", text, 0, &ignored, err);
 }

@@ -9,7 +9,7 @@
 
 const char *const notify_event_names[NOTIFY_EVENTS] = {
     [NOTIFY_START] = "start", [NOTIFY_END] = "end",         [NOTIFY_FAIL] = "fail",
-    [NOTIFY_OOM] = "oom",     [NOTIFY_TIMEOUT] = "timeout",
+    [NOTIFY_OOM] = "oom",     [NOTIFY_TIMEOUT] = "timeout", [NOTIFY_IDLE] = "idle",
 };
 
 static int parse_one(const char *word, struct notify_words *words, struct error *err)
@@ -22,7 +22,7 @@ static int parse_one(const char *word, struct notify_words *words, struct error 
            (strlen(notify_event_names[event]) != length || memcmp(notify_event_names[event], word, length) != 0))
         event++;
     if (event == NOTIFY_EVENTS)
-        return nearest_refuse(err, "notify", word, "start, end, fail, oom or timeout=TIME");
+        return nearest_refuse(err, "notify", word, "start, end, fail, oom, idle or timeout=TIME");
     if ((event == NOTIFY_TIMEOUT) != (value != NULL))
         return error_set(err, EINVAL, "notify '%.40s': %s", word,
                          value ? "only timeout has a time" : "say how long before its time limit, e.g. timeout=30m");

@@ -1,4 +1,5 @@
-/* Of what its user wants to be told about a job: "start,end,fail,oom,timeout=30m". carma-notify tells it (src/notify).
+/* Of what its user wants to be told about a job: "start,end,fail,oom,idle,timeout=30m". carma-notify tells it
+ * (src/notify).
  */
 #ifndef CARMA_API_TOLD_NOTIFY_H
 #define CARMA_API_TOLD_NOTIFY_H
@@ -13,6 +14,7 @@ enum notify_event {
     NOTIFY_FAIL,    /* it has ended, neither completed nor cancelled */
     NOTIFY_OOM,     /* a run of it ended out of GPU memory; it may be retried */
     NOTIFY_TIMEOUT, /* so long before its time limit */
+    NOTIFY_IDLE,    /* it does not use its GPUs, and is warned of its idle limit */
     NOTIFY_EVENTS
 };
 

@@ -1,6 +1,5 @@
 /* carma run and carma shell: a job is submitted, and attached to from its start on. */
 #include <errno.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +12,10 @@
 #include "cli/attach/attach.h"
 #include "cli/attach/keys.h"
 #include "cli/attach/signals.h"
+#include "cli/attach/submit_one.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/job/doubts.h"
 #include "cli/job/submit.h"
-#include "cli/session.h"
-#include "cli/show/answer.h"
-#include "client/client.h"
 
 #define DEFAULT_ERROR "carma-%j.err"
 
@@ -122,52 +118,20 @@ static int spec_of(struct run *run, struct job_spec *spec, struct error *err)
         return submit_from_command(spec, run->command, run->count, &run->options, err);
     if (!run->options.name)
         run->options.name = xstrdup("shell");
+    run->options.interactive = xstrdup("shell");
     return submit_from_command(spec, login, array_size(login), &run->options, err);
-}
-
-static void tell_submitted(uint64_t id, const char *name, const json_t *job)
-{
-    json_t *warning;
-    size_t i;
-
-    json_array_foreach (json_object_get(job, "warnings"), i, warning)
-        cli_fail("warning: %s", json_string_value(warning));
-    json_array_foreach (json_object_get(json_object_get(job, "estimate"), "warnings"), i, warning)
-        cli_fail("warning: %s", json_string_value(warning));
-    cli_fail("job %" PRIu64 " (%s)", id, name);
 }
 
 /* The job's number; 0: it was not submitted, and *status is the command's. */
 static uint64_t submit(struct cli *cli, struct run *run, int *status)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    CLEANUP(json_release) json_t *request = NULL;
-    CLEANUP(json_release) json_t *reply = NULL;
-    char request_id[CLIENT_REQUEST_ID_TEXT];
-    const json_t *job;
     struct error err;
-    uint64_t id;
-    int rc;
 
-    if (spec_of(run, &spec, &err) || check(&spec, &err) || cli_resolve_dependency(cli, &spec, &err)) {
-        *status = cli_fail("%s", err.text);
-        return 0;
-    }
-    doubts_tell(&spec);
-    client_request_id(request_id);
-    request = json_pack("{s:[o], s:s}", "jobs", job_spec_to_json(&spec), "request_id", request_id);
-    rc = session_submit(cli, request, &reply, &err);
-    if (rc) {
-        cli_fail("%s%s",
-                 rc == -CLI_NO_ANSWER ? "whether it was submitted is not known, look at carma queue --all: " : "",
-                 err.text);
-        *status = session_status(rc);
-        return 0;
-    }
-    job = json_array_get(json_object_get(reply, "jobs"), 0);
-    id = (uint64_t)answer_integer(job, "id", 0);
-    tell_submitted(id, spec.name, job);
-    return id;
+    if (spec_of(run, &spec, &err) == 0 && check(&spec, &err) == 0 && cli_resolve_dependency(cli, &spec, &err) == 0)
+        return submit_one(cli, &spec, status);
+    *status = cli_fail("%s", err.text);
+    return 0;
 }
 
 static int run_command(struct cli *cli, int argc, char **argv, bool is_shell)

@@ -83,7 +83,8 @@ int place_wait(struct cli *cli, uint64_t id, int signals, json_t **job)
     cli->waits = true;
     for (;;) {
         int rc = session_call(cli, "GET", path, NULL, job, &err), number;
-        if (rc == 0 && (answer_job_ended(*job) || answer_text(*job, "terminal"))) {
+        if (rc == 0 && (answer_job_ended(*job) || answer_text(*job, "terminal") ||
+                        (!answer_text(*job, "attach") && answer_job_runs(*job)))) {
             cli_end_progress();
             return 0;
         }

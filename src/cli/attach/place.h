@@ -7,8 +7,8 @@
 
 struct cli;
 
-/* Until it can be attached to, or has ended: 0 and *job, as the daemon describes it then. Else the exit status with
- * which the command ends; it has been said why. `signals`: signals.h. */
+/* Until it can be attached to, runs without that, or has ended: 0 and *job, as the daemon describes it then. Else the
+ * exit status with which the command ends; it has been said why. `signals`: signals.h. */
 int place_wait(struct cli *cli, uint64_t id, int signals, json_t **job);
 
 /* Cancels it, and says so or why not. */

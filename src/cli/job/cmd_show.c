@@ -215,6 +215,7 @@ static void print_sharing(const json_t *job)
 static void print_limit(const json_t *job)
 {
     int64_t limit_ns = answer_integer(job, "time_limit_ns", -1), signal = answer_integer(job, "signal", 0);
+    int64_t idle_ns = answer_integer(job, "idle_limit_ns", 0);
     char limit[UNITS_TEXT], before[UNITS_TEXT], name[JOB_SIGNAL_TEXT], warning[96] = "";
 
     if (signal > 0)
@@ -223,7 +224,9 @@ static void print_limit(const json_t *job)
     if (limit_ns > 0)
         line("Time limit", "%s%s%s", format_duration(limit_ns, limit), warning,
              answer_true(job, "requeue") ? "; started again after it" : "");
-    else if (answer_true(job, "requeue"))
+    if (idle_ns > 0)
+        line("Idle limit", "%s without use of its GPUs", format_duration(idle_ns, limit));
+    if (limit_ns <= 0 && answer_true(job, "requeue"))
         line("Requeue", "it is started again when it was lost");
 }
 

@@ -193,7 +193,7 @@ static const struct option {
     {"cpu-freq", 0, VALUE, IGNORED},
     {"cpus-per-gpu", 0, VALUE, IGNORED},
     {"cpus-per-task", 'c', VALUE, TAKEN, "--cpus", as_it_is},
-    {"deadline", 0, VALUE, IGNORED},
+    {"deadline", 0, VALUE, TAKEN, "--deadline", as_it_is},
     {"delay-boot", 0, VALUE, IGNORED},
     {"dependency", 'd', VALUE, TAKEN, "--dependency", as_it_is},
     {"distribution", 'm', VALUE, IGNORED},

@@ -290,7 +290,10 @@ char *answer_job_where(const json_t *job)
     if (state_is(job, "PLACED") || answer_job_runs(job)) {
         CLEANUP(free_ptr) char *gpus = placements(job);
         CLEANUP(free_ptr) char *waits = why_it_waits(job);
-        return xasprintf("%s%s%s%s%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "",
+        return xasprintf("%s%s%s%s%s%s", gpus,
+                         answer_integer(job, "idle_ends_ns", 0) > 0        ? ", unused: ends soon"
+                         : answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused"
+                                                                           : "",
                          *waits ? ", " : "", waits, *text ? ", " : "", text); /* a running one's is of its slowdown */
     }
     return xasprintf("%s%s%s", answer_true(job, "estimating") ? "estimating; " : "",

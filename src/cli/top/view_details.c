@@ -111,6 +111,7 @@ void top_view_details(const json_t *job, const json_t *explanation, struct top_t
         say(text, "Energy", "%s (modelled)", answer_energy(energy, joules));
     if (answer_integer(job, "unused_since_ns", -1) >= 0)
         say_time(text, "Unused", job, "unused_since_ns");
+    say_time(text, "Idle, ends", job, "idle_ends_ns");
     say_time(text, "Submitted", job, "submitted_ns");
     say_time(text, "Started", job, "started_ns");
     say_time(text, "Ended", job, "ended_ns");

@@ -93,6 +93,8 @@ void order_enter(struct core *core, struct job *job)
         queue_insert(&core->waiting, job);
         alike_join(core, job);
     }
+    if (job_latest_start_ns(job) < core->next_late_ns)
+        core->next_late_ns = job_latest_start_ns(job);
     closing_note_avoided(core, job);
 }
 

@@ -334,6 +334,7 @@ static void on_blind(uv_timer_t *timer)
     daemon_log("no GPU could be read for %" PRIu64 " s", uv_timer_get_repeat(timer) / 1000);
     for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++)
         gpu_comes_or_goes(node, i, NULL, false);
+    node_report_unused(node);
     engine_turn(node->daemon->engine);
 }
 
@@ -382,6 +383,7 @@ static void on_problem(void *user, const char *text)
     snprintf(node->problem, sizeof node->problem, "GPUs cannot be read: %s", text);
     for (uint32_t i = 0; i < core_gpu_count(core); i++)
         gpu_comes_or_goes(node, i, NULL, false);
+    node_report_unused(node);
     engine_turn(node->daemon->engine);
 }
 

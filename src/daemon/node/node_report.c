@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "core/ledger.h"
 #include "daemon/log.h"
+#include "daemon/engine/engine.h"
 #include "daemon/node/node_internal.h"
 
 /* Readings for which a metric must have come from a source before that is news. The first look has no interval behind
@@ -189,29 +190,51 @@ void node_report_reading(struct node *node, const struct gpu_node_reading *readi
 
 /* ---- Jobs that hold a GPU without using it ---- */
 
-/* Since when none of the job's GPUs has been busy, by any job; -1: one of them cannot be measured now. */
-static int64_t unused_since(const struct node *node, const struct job_view *view)
+/* Whether it was busy at its last reading, maybe by the job. Of a job that has no process there, all is known; not
+ * under MPS: some drivers list its server alone. */
+static bool may_be_used_by(const struct node_gpu *gpu, const struct job *job)
 {
-    const struct job *job = core_find_job(node->daemon->core, view->id);
-    int64_t since_ns = job && job->resumed_ns > view->started_ns ? job->resumed_ns : view->started_ns;
-
-    for (uint32_t i = 0; i < view->placement_count; i++) {
-        const struct node_gpu *gpu = node_gpu_numbered(node, view->placements[i].gpu);
-        if (!gpu || !gpu->there || gpu->reading.metrics[GPU_SM_ACTIVITY].source == GPU_SOURCE_NONE)
-            return -1;
-        if (gpu->active_ns > since_ns)
-            since_ns = gpu->active_ns;
-    }
-    return since_ns;
+    return gpu->active_ns == gpu->at_ns &&
+           (job->share == SHARE_MPS || *gpu->attribution.why || attribution_of(&gpu->attribution, job->id) != 0);
 }
 
-static void judge(struct node *node, struct job_view *view, int64_t now_ns)
+/* Keeps when the job may last have used one of its GPUs. False: one of them cannot be measured now. */
+static bool follow_use(const struct node *node, struct job_view *view, const struct job *job, int64_t now_ns)
 {
-    int64_t since_ns = view->state == JOB_RUNNING ? unused_since(node, view) : -1;
-    bool unused = now_ns - since_ns >= node->daemon->config.idle_report_ns;
+    bool known = true;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct node_gpu *gpu = node_gpu_numbered(node, job->placements[i].gpu);
+        if (!gpu || !gpu->there || core_gpu(node->daemon->core, job->placements[i].gpu)->lost ||
+            gpu->reading.metrics[GPU_SM_ACTIVITY].source == GPU_SOURCE_NONE)
+            known = false;
+        else if (may_be_used_by(gpu, job))
+            view->used_ns = gpu->active_ns;
+    }
+    if (!known || !view->used_ns)
+        view->used_ns = now_ns;
+    return known;
+}
+
+/* Since when the running job has neither used its GPUs nor got on; -1: that cannot be told now. */
+static int64_t unused_since(const struct node *node, struct job_view *view, const struct job *job, int64_t now_ns)
+{
+    int64_t since_ns = job->resumed_ns > view->started_ns ? job->resumed_ns : view->started_ns;
+
+    if (!follow_use(node, view, job, now_ns))
+        return -1;
+    if (view->used_ns > since_ns)
+        since_ns = view->used_ns;
+    return view->progress && view->progress->count.at_ns > since_ns ? view->progress->count.at_ns : since_ns;
+}
+
+static void report(struct node *node, struct job_view *view, int64_t since_ns, int64_t now_ns)
+{
+    int64_t report_ns = node->daemon->config.idle_report_ns;
+    bool unused = now_ns - since_ns >= report_ns;
     char text[UNITS_TEXT];
 
-    if (since_ns < 0) /* the last knowledge still stands */
+    if (since_ns < 0 || report_ns == 0) /* the last knowledge still stands */
         return;
     if (unused && view->unused_since_ns < 0)
         daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id,
@@ -222,19 +245,37 @@ static void judge(struct node *node, struct job_view *view, int64_t now_ns)
     view->unused_since_ns = unused ? since_ns : -1;
 }
 
+/* The core warns and ends it by its own clock, so it is told at once where the job uses its GPUs again, or where nobody
+ * can tell. A pause that is short for its limit is no news. */
+#define NEWS_PART 4
+
+static void tell_core(struct node *node, const struct job *job, int64_t since_ns, int64_t now_ns)
+{
+    int64_t limit_ns = job->wants->idle_limit_ns;
+    bool long_enough = since_ns >= 0 && now_ns - since_ns >= limit_ns / NEWS_PART;
+    struct record input = {
+        .type = RECORD_UNUSED, .at_ns = now_ns, .job = job->id, .unused = {.since_ns = long_enough ? since_ns : 0}};
+
+    if (limit_ns && input.unused.since_ns != job->unused_since_ns)
+        engine_input(node->daemon->engine, &input, NULL);
+}
+
 void node_report_unused(struct node *node)
 {
     const struct core *core = node->daemon->core;
     int64_t now_ns = nodetime_now_ns();
 
-    if (node->daemon->config.idle_report_ns == 0)
-        return;
     for (uint32_t g = 0; g < core_gpu_count(core); g++) {
         const struct gpu *gpu = core_gpu(core, g);
         for (uint32_t i = 0; i < gpu->resident_count; i++) {
-            struct job_view *view = views_find(&node->daemon->views, gpu->residents[i]->id);
-            if (view && view->placement_count && view->placements[0].gpu == g) /* once per job */
-                judge(node, view, now_ns);
+            const struct job *job = gpu->residents[i];
+            struct job_view *view = views_find(&node->daemon->views, job->id);
+            int64_t since_ns;
+            if (!view || job->state != JOB_RUNNING || job->placements[0].gpu != g) /* once per job */
+                continue;
+            since_ns = unused_since(node, view, job, now_ns);
+            report(node, view, since_ns, now_ns);
+            tell_core(node, job, since_ns, now_ns);
         }
     }
 }

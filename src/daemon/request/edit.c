@@ -112,6 +112,8 @@ static int wants_of(const struct daemon *daemon, const struct job_view *view, co
     if (!core_could_ever_run(daemon->core, &edited->wants, &why))
         return error_set(err, EINVAL, "job %s can never run here then: %s", job_number(view->views, view->id, number),
                          reason_format(&why, nodetime_now_ns(), text));
+    if (has(edit, "deadline"))
+        edited->wants.deadline_ns = submission_deadline_ns(spec);
     if (!has(edit, "begin"))
         return 0;
     if (spec->begin && begin_parse(spec->begin, nodetime_shown_now_ns(), &begin_ns, err))
@@ -126,7 +128,7 @@ static int judge(const struct daemon *daemon, const struct job_view *view, struc
     int rc = job_spec_check(spec, err);
 
     if (rc == 0)
-        rc = submission_limit_time(&daemon->config, spec, err);
+        rc = submission_limit_times(&daemon->config, spec, err);
     if (rc == 0)
         rc = submission_check_host(&daemon->config, spec, err);
     return rc ? rc : wants_of(daemon, view, spec, edit, edited, err);

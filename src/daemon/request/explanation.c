@@ -54,17 +54,19 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
 {
     const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
+    CLEANUP(free_ptr) char *idle = job_view_idle_why(view, nodetime_now_ns());
 
     switch (view->state) {
     case JOB_PLACED:
         return view->message && view->attempts <= 1 ? xasprintf("is being started: it %s", view->message)
                                                     : xstrdup("is being started");
     case JOB_RUNNING:
-        return xasprintf("runs%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
+        return xasprintf("runs%s%s%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
                          view->share == SHARE_MPS          ? "by MPS"
                          : view->share == SHARE_TIME_SLICE ? "by time-slicing"
                                                            : "alone on its GPUs",
-                         moved ? ", and was told to leave: " : "", moved ? moved : "");
+                         moved ? ", and was told to leave: " : "", moved ? moved : "", idle ? "; " : "",
+                         idle ? idle : "");
     case JOB_STOPPING:
         return xstrdup("is being stopped");
     case JOB_REQUEUING:
@@ -84,11 +86,14 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
                            ? "was lost: its processes have gone, and nobody said how they ended"
                            : "was lost: its shepherd (supervisor process) died, and its processes were killed");
     case JOB_TIMEOUT:
-        return xstrdup("was ended by its time limit");
+        return xstrdup(view->exit.cause == EXIT_IDLE ? "was ended by its idle limit: it did not use its GPUs"
+                                                     : "was ended by its time limit");
     case JOB_RETURNED:
         return xstrdup("crashed, and went back to the one who had asked for the lease");
     case JOB_EXPIRED:
-        return xstrdup(view->exited ? "was placed, and no process came to use it" : "was not placed in time");
+        return xstrdup(view->wants->deadline_ns ? "was given up: it could not end before its deadline any more"
+                       : view->exited           ? "was placed, and no process came to use it"
+                                                : "was not placed in time");
     case JOB_CANCELLED:
         return xstrdup("was cancelled");
     case JOB_COMPLETED:
@@ -495,6 +500,20 @@ static void ask(struct explanations *explanations, struct http_request *request,
 
 /* ---- The answer ---- */
 
+/* Why it waits, and until when at most. */
+static char *why_it_waits(const struct daemon *daemon, const struct job_view *view, const struct reason *reason,
+                          int64_t now_ns)
+{
+    const struct job *job = core_find_job(daemon->core, view->id);
+    int64_t latest_ns = job ? job_latest_start_ns(job) : INT64_MAX;
+    char text[REASON_TEXT], left[UNITS_TEXT];
+
+    reason_format(reason, now_ns, text);
+    return latest_ns < INT64_MAX ? xasprintf("%s; it is given up in %s, to be over before its deadline", text,
+                                             format_duration(latest_ns > now_ns ? latest_ns - now_ns : 0, left))
+                                 : xstrdup(text);
+}
+
 void explanation_get(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
     enum access_view access = access_view_of(request->uid, view->wants->uid);
@@ -503,24 +522,22 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
     CLEANUP(free_ptr) char *sentence = NULL;
     CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, access);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
-    char text[REASON_TEXT];
     json_t *gpus = json_array(), *answer;
     uint64_t place;
 
     reason_name_others(&reason, &daemon->views);
-    if (reason.code == REASON_NONE)
-        sentence = sentence_of(daemon, view, access);
+    sentence =
+        reason.code == REASON_NONE ? sentence_of(daemon, view, access) : why_it_waits(daemon, view, &reason, now_ns);
     for (uint32_t i = 0; reason.code != REASON_NONE && view->wants->gpus && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
-    answer =
-        json_pack("{s:I, s:o, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)view->id,
-                  "array", job_view_array_to_json(view), "state", job_state_name(view->state), "reason",
-                  reason_to_json(&reason, now_ns), "text", sentence ? sentence : reason_format(&reason, now_ns, text),
-                  "turn", job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
-                  job_view_kept_to_json(view, daemon->core, now_ns), "start", "last_end", last_end, "memory", memory,
-                  "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "untried",
-                  explanation_untried(daemon, view, access), "run_times", explanation_run_times(daemon, view, access),
-                  "gpus", gpus);
+    answer = json_pack("{s:I, s:o, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id",
+                       (json_int_t)view->id, "array", job_view_array_to_json(view), "state",
+                       job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text", sentence, "turn",
+                       job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
+                       job_view_kept_to_json(view, daemon->core, now_ns), "start", "last_end", last_end, "memory",
+                       memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
+                       "untried", explanation_untried(daemon, view, access), "run_times",
+                       explanation_run_times(daemon, view, access), "gpus", gpus);
     place = place_of(daemon, view->id, now_ns);
     if (place)
         ask(daemon->explanations, request, view->id, place, answer);

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "daemon/log.h"
 #include "daemon/run/runs_internal.h"
 #include "launch/orders.h"
@@ -33,6 +34,23 @@ static void order(struct runs *runs, uint64_t job, const char *word)
 static void move(struct runs *runs, const struct record *record)
 {
     order(runs, record->job, "move");
+}
+
+/* The record tells how far it has come; the shepherd counts the time that is left in its own. */
+static void idle(struct runs *runs, const struct record *record)
+{
+    const struct job_view *view = views_find(&runs->daemon->views, record->job);
+    bool ends = record->idle.step == IDLE_ENDED;
+    int64_t limit_ns = view->wants->idle_limit_ns;
+    CLEANUP(free_ptr)
+    char *word = xasprintf("%s %" PRId64, ends ? "idle" : "idle-warning",
+                           (ends ? limit_ns : record->idle.ends_ns - record->at_ns) / NS_PER_SEC);
+    char limit[UNITS_TEXT];
+
+    if (ends)
+        daemon_log("job %" PRIu64 " of %s has not used its GPUs for %s, its idle limit: it is ended", view->id,
+                   job_view_user(view), format_duration(limit_ns, limit));
+    order(runs, record->job, word);
 }
 
 static void command(struct runs *runs, const struct record *record)
@@ -60,8 +78,12 @@ int run_verbs_check(const struct runs *runs, uint64_t job, const struct record_c
 
 void runs_tell_again(struct runs *runs, const struct job_view *view)
 {
+    const struct job *job = core_find_job(runs->daemon->core, view->id);
+
     if (view->moved_for)
         order(runs, view->id, "move");
+    if (job && job->idle_step == IDLE_ENDED)
+        idle(runs, &(struct record){.job = view->id, .idle = {.step = IDLE_ENDED}});
     if (view->state == JOB_SUSPENDED || view->shown.suspended_ns)
         order(runs, view->id, command_order(view->state == JOB_SUSPENDED ? COMMAND_SUSPEND : COMMAND_RESUME));
 }
@@ -75,6 +97,7 @@ static const struct {
     {RECORD_SIGNALLED, stop, stop},
     {RECORD_COMMANDED, command, NULL},
     {RECORD_MOVED, move, NULL},
+    {RECORD_IDLE, idle, NULL},
 };
 
 void run_verbs_act(struct runs *runs, const struct record *record)

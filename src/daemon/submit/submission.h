@@ -35,8 +35,11 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
 void submission_says(const struct job_spec *spec, struct record_submitted *wants);
 void submission_set_request(const struct config *config, const struct job_spec *spec,
                             const struct job_estimate *estimate, struct record_submitted *wants);
-int submission_limit_time(const struct config *config, struct job_spec *spec, struct error *err);
+int submission_limit_times(const struct config *config, struct job_spec *spec, struct error *err);
 int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err);
+
+/* Its deadline in node time, where that is said now; 0: it has none. */
+int64_t submission_deadline_ns(const struct job_spec *spec);
 
 /* Those whose filter runs are refused. */
 void submissions_stop(struct daemon *daemon);

@@ -123,7 +123,7 @@ static int change(struct submission *submission, struct applicant *applicant, co
         if ((rc = job_field_from_json(field, value, spec, err)))
             return rc;
     }
-    if ((rc = job_spec_check(spec, err)) || (rc = submission_limit_time(submission->config, spec, err)) ||
+    if ((rc = job_spec_check(spec, err)) || (rc = submission_limit_times(submission->config, spec, err)) ||
         (rc = submission_check_host(submission->config, spec, err)))
         return rc;
     applicant->ranked = json_object_get(changes, "priority") != NULL;

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "api/array.h"
+#include "api/later/begin.h"
 #include "api/submission_text.h"
 #include "api/workload_key.h"
 #include "base/digest.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
@@ -101,6 +103,15 @@ void submission_says(const struct job_spec *spec, struct record_submitted *wants
 #undef WORKED_OUT
 }
 
+int64_t submission_deadline_ns(const struct job_spec *spec)
+{
+    int64_t shown_ns;
+
+    return spec->deadline && begin_parse(spec->deadline, nodetime_shown_now_ns(), &shown_ns, NULL) == 0
+               ? nodetime_of_shown_ns(shown_ns)
+               : 0;
+}
+
 static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       uid_t uid, struct record_submitted *wants)
 {
@@ -109,6 +120,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
     *wants = (struct record_submitted){.uid = uid, .smact_permille = estimate->smact_permille};
     submission_says(spec, wants);
     submission_set_request(config, spec, estimate, wants);
+    wants->deadline_ns = submission_deadline_ns(spec);
     if (spec->array && array_parse(spec->array, &words, NULL) == 0)
         wants->array_most = words.most < words.jobs ? words.most : 0;
     workload_key(spec, uid, wants->workload);
@@ -268,17 +280,30 @@ static int check_cpus(const struct job_spec *spec, struct error *err)
                      (int64_t)spec->cpus, here);
 }
 
-int submission_limit_time(const struct config *config, struct job_spec *spec, struct error *err)
+/* As asked; where nothing is asked the usual limit, or the longest one. */
+static int limit_time(int64_t usual_ns, int64_t most_ns, const char *option, const char *setting, int64_t *limit_ns,
+                      struct error *err)
 {
-    int64_t most_ns = config->time_limit_max_ns, usual_ns = config->time_limit_default_ns;
     char asked[UNITS_TEXT], most[UNITS_TEXT];
 
-    if (spec->time_limit_ns < 0 && (usual_ns || most_ns))
-        spec->time_limit_ns = usual_ns && (!most_ns || usual_ns < most_ns) ? usual_ns : most_ns;
-    if (!most_ns || spec->time_limit_ns <= most_ns)
+    if (*limit_ns < 0 && (usual_ns || most_ns))
+        *limit_ns = usual_ns && (!most_ns || usual_ns < most_ns) ? usual_ns : most_ns;
+    if (!most_ns || *limit_ns <= most_ns)
         return 0;
-    return error_set(err, EINVAL, "--time: %s is more than one job may take here, %s (time_limit_max): ask for less",
-                     format_duration(spec->time_limit_ns, asked), format_duration(most_ns, most));
+    return error_set(err, EINVAL, "%s: %s is more than one job may take here, %s (%s): ask for less", option,
+                     format_duration(*limit_ns, asked), format_duration(most_ns, most), setting);
+}
+
+int submission_limit_times(const struct config *config, struct job_spec *spec, struct error *err)
+{
+    bool sat_at = spec->interactive && config->idle_limit_interactive_ns;
+    int64_t idle_ns = sat_at ? config->idle_limit_interactive_ns : config->idle_limit_default_ns;
+    int rc = limit_time(config->time_limit_default_ns, config->time_limit_max_ns, "--time", "time_limit_max",
+                        &spec->time_limit_ns, err);
+
+    return rc ? rc
+              : limit_time(idle_ns, config->idle_limit_max_ns, "--idle-limit", "idle_limit_max", &spec->idle_limit_ns,
+                           err);
 }
 
 int submission_check_host(const struct config *config, const struct job_spec *spec, struct error *err)
@@ -312,7 +337,7 @@ static int read_applicant(struct submission *submission, const json_t *json, str
     struct error *err = &submission->err;
     int status;
 
-    if (job_spec_from_json(json, spec, err) != 0 || submission_limit_time(config, spec, err) != 0 ||
+    if (job_spec_from_json(json, spec, err) != 0 || submission_limit_times(config, spec, err) != 0 ||
         submission_check_host(config, spec, err) != 0)
         return 400;
     if (spec->engine || spec->cluster || spec->slurm_job >= 0 || spec->slurm_restart >= 0 || spec->slurm_node) {

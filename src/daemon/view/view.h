@@ -52,6 +52,7 @@ struct job_view {
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
+    int64_t used_ns; /* when it may last have used one of them: the same; 0: nobody has looked since the daemon began */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     uint64_t changed;                 /* views.taken + 1, then; see job_view_is_changed() */
     uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
@@ -216,6 +217,9 @@ int64_t job_view_over_bytes(const struct job_view *view, const struct core *core
  * such end. Owned by the caller. */
 /* Why it was told to leave its GPUs in its last run, as a clause. Owned by the caller; NULL: it was not. */
 char *job_view_moved_why(const struct job_view *view);
+
+/* That it does not use its GPUs and will be ended: likewise; NULL: it was not warned of that. */
+char *job_view_idle_why(const struct job_view *view, int64_t now_ns);
 
 char *job_view_last_end(const struct job_view *view, const struct core *core);
 

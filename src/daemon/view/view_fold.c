@@ -206,6 +206,10 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     case RECORD_GROWN:
         fold_reservation(view, &record->grown);
         break;
+    case RECORD_EXPIRED:
+        if (view->wants->deadline_ns)
+            job_view_set_message(view, "it could not end before its deadline any more");
+        break;
     case RECORD_EXITED:
         view->exited = true;
         view->exit = record->exited;

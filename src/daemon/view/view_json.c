@@ -40,6 +40,8 @@ static const char *end_in_words(const struct job_view *view, const struct core *
         return "its GPU failed";
     case EXIT_TIMEOUT:
         return "its time limit had passed";
+    case EXIT_IDLE:
+        return "it did not use its GPUs for its idle limit";
     case EXIT_LOST:
         return "it was lost";
     case EXIT_ORPHAN:
@@ -65,6 +67,18 @@ char *job_view_moved_why(const struct job_view *view)
                            other, view->moved_slowed_permille / 1000, view->moved_slowed_permille % 1000 / 10,
                            view->moved_bound_permille / 1000, view->moved_bound_permille % 1000 / 10)
                : NULL;
+}
+
+char *job_view_idle_why(const struct job_view *view, int64_t now_ns)
+{
+    int64_t ends_ns = view->shown.idle_ends_ns;
+    char left[UNITS_TEXT];
+
+    if (view->shown.idle_step == IDLE_ENDED)
+        return xstrdup("it did not use its GPUs for its idle limit, and is ended");
+    return ends_ns ? xasprintf("it does not use its GPUs: it is ended in %s unless it does",
+                               format_duration(ends_ns > now_ns ? ends_ns - now_ns : 0, left))
+                   : NULL;
 }
 
 /* The known need of its last run on one of its GPUs that exceeds every GPU; 0: none. */
@@ -352,9 +366,12 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
     json_object_set_new(json, "time_limit_ns",
                         integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
+    json_object_set_new(json, "idle_limit_ns",
+                        integer_or_null(view->wants->idle_limit_ns, view->wants->idle_limit_ns > 0));
     json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
     json_object_set_new(json, "signal_before_ns",
                         integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "interactive", text_or_null(spec->interactive));
     json_object_set_new(json, "priority", json_integer(view->wants->priority));
     json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
     json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));

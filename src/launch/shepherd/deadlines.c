@@ -42,6 +42,16 @@ void deadlines_move(struct shepherd *s)
         s->limit_at_ns = now_ns + s->request.signal_before_ns;
 }
 
+void deadlines_end_idle(struct shepherd *s, int64_t limit_ns)
+{
+    if (s->status.timed_out)
+        return;
+    s->status.idle = true;
+    s->idle_limit_ns = limit_ns;
+    s->limit_at_ns = nodetime_now_ns();
+    s->signal_at_ns = 0;
+}
+
 void deadlines_put_off(struct shepherd *s, int64_t stood_ns)
 {
     if (stood_ns < 0)

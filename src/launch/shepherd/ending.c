@@ -183,6 +183,11 @@ void ending_conclude(struct shepherd *s)
     evidence = launch_evidence(status);
     evidence.requeue = s->request.requeue;
     status->cause = cause_decide(&evidence);
+    if (status->cause == EXIT_IDLE) {
+        snprintf(text, sizeof text, "it did not use its GPUs for %s, its idle limit",
+                 format_duration(s->idle_limit_ns, duration));
+        status_set_message(status, text, strlen(text));
+    }
     if (status->cause == EXIT_TIMEOUT) {
         snprintf(text, sizeof text,
                  !status->timed_out ? "it ended after the signal before its time limit of %s"

@@ -8,9 +8,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/units.h"
 #include "launch/cgroup/cgroup.h"
 #include "launch/orders.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/shepherd/terminal.h"
 #include "launch/tree.h"
 
 /* As before its time limit, for a job that has said which signal that is. */
@@ -69,11 +71,28 @@ static void move(struct shepherd *s, int argument)
     deadlines_move(s);
 }
 
+/* `seconds` of node time: for which it has not used its GPUs. */
+static void end_idle(struct shepherd *s, int seconds)
+{
+    deadlines_end_idle(s, seconds * NS_PER_SEC);
+}
+
+/* ... and after which it is ended, unless it does use them. */
+static void warn_idle(struct shepherd *s, int seconds)
+{
+    char left[UNITS_TEXT];
+    CLEANUP(free_ptr)
+    char *text = xasprintf("\r\ncarma: this job does not use its GPUs: it is ended in %s unless it does\r\n",
+                           format_duration(seconds * NS_PER_SEC, left));
+
+    terminal_say(s, text);
+}
+
 static const struct {
     const char *word;
     void (*obey)(struct shepherd *s, int argument);
-} orders[] = {
-    {"checkpoint", checkpoint}, {"move", move}, {"signal", send_signal}, {"suspend", suspend}, {"resume", resume}};
+} orders[] = {{"checkpoint", checkpoint}, {"idle", end_idle},   {"idle-warning", warn_idle}, {"move", move},
+              {"signal", send_signal},    {"suspend", suspend}, {"resume", resume}};
 
 static void obey(struct shepherd *s, char *word)
 {

@@ -301,6 +301,17 @@ static void take_job(struct relay *relay)
     close_fd(&relay->start.channel);
 }
 
+/* A line of the shepherd's, for whoever sits at the terminal. False: the job has ended. */
+static bool take_line(struct relay *relay)
+{
+    char text[256];
+    ssize_t length = recv(relay->start.control, text, sizeof text, MSG_DONTWAIT);
+
+    if (length > 0 && relay->pty)
+        show(relay, text, (size_t)length);
+    return length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 static void turn(struct relay *relay, bool *ended)
 {
     struct pollfd ready[] = {{.fd = relay->start.control, .events = POLLIN},
@@ -319,7 +330,7 @@ static void turn(struct relay *relay, bool *ended)
         take_frame(relay);
     if (ready[1].revents)
         take_client(relay);
-    *ended = ready[0].revents != 0;
+    *ended = ready[0].revents && !take_line(relay);
 }
 
 void relay_run(const struct relay_start *start)

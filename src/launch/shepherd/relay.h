@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 struct relay_start {
-    int control;                 /* closed by the shepherd at the job's end */
+    int control;                 /* lines for the terminal; closed by the shepherd at the job's end */
     int channel;                 /* by which the job's process has handed its descriptors (attach.h) */
     int listener;                /* where clients come */
     pid_t process;               /* the job's main one, and its group */

@@ -45,6 +45,7 @@ struct shepherd {
     int64_t kill_at_ns;     /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;     /* node time; when the job's time is up; 0: never */
+    int64_t idle_limit_ns;   /* node time; for which it has not used its GPUs, and is ended for it; 0: it is not */
     int64_t signal_at_ns;    /* node time; when it is told that its time will be up; 0: it is not, or was */
     int64_t suspended_at_ns; /* node time; since then its processes stand still; 0: they do not */
     char *memory_group;      /* owned; the control group that the job's memory.events are read from; NULL: unknown */
@@ -97,6 +98,9 @@ void deadlines_set(struct shepherd *s);
 void deadlines_tell(struct shepherd *s);
 /* Its signal now, and its limit so long after it as always, if it heeds that. */
 void deadlines_move(struct shepherd *s);
+
+/* Its time is up now: it has not used its GPUs for so long. */
+void deadlines_end_idle(struct shepherd *s, int64_t limit_ns);
 
 /* It stood still for so long: its time did, too. */
 void deadlines_put_off(struct shepherd *s, int64_t stood_ns);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -51,6 +52,12 @@ void terminal_begin(struct shepherd *s, int channel)
     s->terminal.control = ends[0];
     close_fd(&s->terminal.listener); /* it is the relay's from here on */
     s->terminal.listener = -1;
+}
+
+void terminal_say(const struct shepherd *s, const char *text)
+{
+    if (s->terminal.control >= 0)
+        send(s->terminal.control, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void terminal_end(struct shepherd *s)

@@ -13,6 +13,9 @@ int terminal_open(struct shepherd *s, struct error *err);
 /* The job's process has said that it has a terminal or a pipe: `channel` is the relay's, which begins. */
 void terminal_begin(struct shepherd *s, int channel);
 
+/* A line of carma's among what the job's terminal shows; nothing where it has none. */
+void terminal_say(const struct shepherd *s, const char *text);
+
 /* No process of the job is left. The relay takes what is still in the terminal to the output, and ends. */
 void terminal_end(struct shepherd *s);
 
