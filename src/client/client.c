@@ -101,11 +101,16 @@ static int take_token(struct client *client, struct error *err)
 
 int client_open(const char *socket_path, struct client **opened, struct error *err)
 {
+    return client_open_within(socket_path, CLIENT_TIMEOUT_MS, opened, err);
+}
+
+int client_open_within(const char *socket_path, int64_t timeout_ms, struct client **opened, struct error *err)
+{
     struct client *client = xcalloc(1, sizeof *client);
     int rc;
 
     client->fd = -1;
-    client->timeout_ms = CLIENT_TIMEOUT_MS;
+    client->timeout_ms = timeout_ms;
     client->socket_path = socket_path ? xstrdup(socket_path) : find_socket();
     rc = connect_tcp_of(client->socket_path) ? take_token(client, err) : 0;
     if (!rc)
@@ -254,6 +259,8 @@ static int parse_reply(const struct client *client, const struct http1_reply *re
     static const struct json_bounds bounds = {.values = 4 << 20, .depth = 32, .bytes = CLIENT_REPLY_LIMIT_BYTES};
     struct error why;
 
+    if (reply->status == 204) /* No Content */
+        return 0;
     if (json_read(reply->body.text ? reply->body.text : "", reply->body.length, 0, &bounds, json, &why) != 0 &&
         reply->status < 300)
         return error_set(err, EPROTO, "%s: the answer: %s: does something else than carmad listen there?",

@@ -22,6 +22,9 @@ struct client;
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 
+/* The same with another time-out than CLIENT_TIMEOUT_MS, for the connection and for each call. */
+int client_open_within(const char *socket_path, int64_t timeout_ms, struct client **client, struct error *err);
+
 void client_rest(struct client *client); /* closes the connection between two calls: others may have its place */
 const char *client_socket(const struct client *client); /* the endpoint that was opened */
 
@@ -29,9 +32,9 @@ const char *client_socket(const struct client *client); /* the endpoint that was
 void client_set_timeout(struct client *client, int64_t timeout_ms);
 
 /* Sends `body` (may be NULL) and waits for the reply. 0: there is one; *status is HTTP's, *reply (a new reference) its
- * JSON, NULL where a failure came without any. Where the daemon closed the idle connection, a new one is made. But a
- * request that may have been received is sent again only where it may be repeated: -ECONNRESET otherwise. -ETIMEDOUT,
- * -EMSGSIZE (reply too large), -EPROTO (no HTTP or no JSON). After an error the next call connects anew. */
+ * JSON, NULL where a failure came without any, and with 204. Where the daemon closed the idle connection, a new one is
+ * made. But a request that may have been received is sent again only where it may be repeated: -ECONNRESET otherwise.
+ * -ETIMEDOUT, -EMSGSIZE (reply too large), -EPROTO (no HTTP or no JSON). After an error the next call connects anew. */
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
                 json_t **reply, struct error *err);
 

@@ -62,8 +62,10 @@ INSIDE = {
         "monitor": ["", "dcgm", "nvml"],
     },
     "slurm": {
-        "plugin": [],
-        "agent": ["plugin"],
+        "shared": [],
+        "plugin": ["shared"],
+        "agent": ["shared"],
+        "step": ["plugin", "shared"],
     },
 }
 # The order of src/core: a file, its code and its header, sees those named before it. A header that is named by itself

@@ -1,13 +1,11 @@
-/* Slurm's plugin and agent without a Slurm: sizes, JSON, HTTP, lists of GRES, options, the spool. */
+/* Slurm's plugin and agent without a Slurm: sizes, lists of GRES, options, the spool. */
 #include "unit.h"
 
 #include "slurm/agent/counts.h"
-#include "slurm/plugin/http.h"
-#include "slurm/plugin/json.h"
 #include "slurm/plugin/plugin.h"
-#include "slurm/plugin/run.h"
-#include "slurm/plugin/size.h"
-#include "slurm/plugin/spool.h"
+#include "slurm/shared/ask.h"
+#include "slurm/shared/size.h"
+#include "slurm/shared/spool.h"
 
 TEST(test_sizes)
 {
@@ -52,95 +50,6 @@ TEST(test_counts_of_a_job)
                 counts_of_gres("gpumem(CNT:9),gpuslot(CNT:1)").gpus == 0);
 }
 
-static struct json of(const char *text)
-{
-    return json_of(text, strlen(text));
-}
-
-TEST(test_json_is_read)
-{
-    struct json answer =
-        of(" {\"id\": 12, \"id2\":-3, \"on\":true, \"text\":\"a\\n\\\"b\\u001b\", \"list\":[1,[2,{}],\"]\"],"
-           " \"in\":{\"id\":7}} ");
-    struct json walk = {0}, name, item;
-    int64_t number = 0;
-    char text[16];
-    int items = 0;
-
-    assert_true(json_read_integer(json_member(answer, "id"), &number) && number == 12);
-    assert_true(json_read_integer(json_member(answer, "id2"), &number) && number == -3);
-    assert_true(json_is_yes(json_member(answer, "on")));
-    assert_false(json_is_yes(json_member(answer, "id")));
-    assert_true(json_read_string(json_member(answer, "text"), text, sizeof text));
-    assert_string_equal(text, "a\n\"b\033");
-    assert_false(json_read_string(json_member(answer, "text"), text, 5));
-    assert_false(json_read_string(json_member(answer, "id"), text, sizeof text));
-    assert_true(json_read_integer(json_member(json_member(answer, "in"), "id"), &number) && number == 7);
-    assert_null(json_member(answer, "absent").at);
-    while (json_next(json_member(answer, "list"), &walk, &name, &item))
-        items++;
-    assert_int_equal(items, 3);
-}
-
-TEST(test_json_that_is_none)
-{
-    static const char *const bad[] = {"",      "{",         "{\"a\"}",    "{\"a\":}",
-                                      "[1,",   "\"a",       "{\"a\":1}x", "[1 2]",
-                                      "{a:1}", "{\"a\":1,", "\"a\\",      "[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]"};
-    int64_t number;
-    char text[8];
-
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_null(of(bad[i]).at);
-    assert_false(json_read_integer(of("1.5"), &number));
-    assert_false(json_read_integer(of("9999999999999999999"), &number));
-    assert_false(json_read_string(of("\"\\u0000\""), text, sizeof text));
-    assert_false(json_read_string(of("\"\\q\""), text, sizeof text));
-}
-
-static void expect_written(const char *bytes, size_t length, const char *wanted)
-{
-    CLEANUP(text_release) struct text text = {0};
-
-    text_json(&text, bytes, length);
-    assert_string_equal(text.bytes, wanted);
-}
-
-TEST(test_json_is_written)
-{
-    expect_written("a\"\\\n\t\033", 6, "\"a\\\"\\\\\\n\\u0009\\u001b\"");
-    expect_written("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", 11, "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
-    expect_written("\xc3", 1, "\"?\"");
-    expect_written("\xc0\x80", 2, "\"??\"");      /* overlong */
-    expect_written("\xed\xa0\x80", 3, "\"???\""); /* a surrogate */
-    expect_written("a\0b", 3, "\"a?b\"");
-}
-
-static int read_answer(const char *text, const char **body, size_t *length)
-{
-    int status = 0, code = http_read_answer(text, strlen(text), &status, body, length);
-
-    return code ? code : status;
-}
-
-TEST(test_answers)
-{
-    const char *body = NULL;
-    size_t length = 0;
-
-    assert_int_equal(read_answer("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", &body, &length), 201);
-    assert_int_equal(length, 2);
-    assert_memory_equal(body, "{}", 2);
-    assert_int_equal(read_answer("HTTP/1.1 204 No Content\r\n\r\n", &body, &length), 204);
-    assert_int_equal(read_answer("HTTP/1.1 201 Created\r\ncontent-length: 3\r\n\r\n{}", &body, &length), -EAGAIN);
-    assert_int_equal(read_answer("HTTP/1.1 201 Cre", &body, &length), -EAGAIN);
-    assert_int_equal(read_answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}", &body, &length),
-                     -EPROTO);
-    assert_int_equal(read_answer("HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\n{}", &body, &length), -EPROTO);
-    assert_int_equal(read_answer("SSH-2.0-OpenSSH\r\n\r\n", &body, &length), -EPROTO);
-    assert_int_equal(read_answer("HTTP/1.1 2x1 Created\r\nContent-Length: 0\r\n\r\n", &body, &length), -EPROTO);
-}
-
 TEST(test_settings)
 {
     char *good[] = {(char *)"socket=/run/x/sock", (char *)"wait=3", (char *)"spool=/var/x", (char *)"others=all"};
@@ -175,10 +84,10 @@ TEST(test_options)
 static void expect_request(const char *old, int64_t gpus, int64_t bytes, bool big, const char *wanted)
 {
     struct counts_node node = {.gpus = 4, .whole_bytes = 40 * GIB, .has_big = big, .sm = 1500};
-    CLEANUP(text_release) struct text list = {0};
+    CLEANUP(strbuf_release) struct strbuf list = {0};
 
     counts_request(old, &node, gpus, bytes, &list);
-    assert_string_equal(list.bytes, wanted);
+    assert_string_equal(list.text, wanted);
 }
 
 TEST(test_raised_requests)
@@ -211,20 +120,20 @@ static const struct {
 
 EACH_ROW(TEST, test_beyond_what_is_free, beyond_what_is_free)
 {
-    CLEANUP(text_release) struct text list = {0};
+    CLEANUP(strbuf_release) struct strbuf list = {0};
 
     assert_int_equal(counts_beyond_free(row->old, "gpumem:160G,gpusm:6000", row->used, row->refusals, &list),
                      row->wanted != NULL);
     if (row->wanted)
-        assert_string_equal(list.bytes, row->wanted);
+        assert_string_equal(list.text, row->wanted);
 }
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)
 {
-    CLEANUP(text_release) struct text lowered = {0};
+    CLEANUP(strbuf_release) struct strbuf lowered = {0};
 
     counts_lower(list, 4, usable, &lowered);
-    assert_string_equal(lowered.bytes, wanted);
+    assert_string_equal(lowered.text, wanted);
 }
 
 TEST(test_lowered_counts)
@@ -272,50 +181,14 @@ TEST(test_spool)
     assert_false(spool_get(spool, 1, "status", &value));
     spool_forget(spool, 12, "status");
     assert_false(spool_get(spool, 12, "status", &value));
-    assert_int_equal(spool_order(spool, 12, 3, "retry", "gpus 1\n"), 0);
-    assert_false(spool_await(spool, 12, 3, "retry", http_now_ms() + 20));
-    assert_true(spool_await(spool, 12, 4, "retry", http_now_ms()));
+    assert_int_equal(spool_order(spool, 12, 3, "retry", "gpus 1\n", NULL), 0);
+    assert_false(spool_await(spool, 12, 3, "retry", ask_now_ms() + 20));
+    assert_true(spool_await(spool, 12, 4, "retry", ask_now_ms()));
     snprintf(path, sizeof path, "%s/12.3.retry", spool);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
     assert_int_equal(unlink(path), 0);
-    assert_true(spool_await(spool, 12, 3, "retry", http_now_ms() + 1000));
-}
-
-TEST(test_output_of_programs)
-{
-    char *echo[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo out; echo err >&2", NULL};
-    char *fails[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit 3", NULL};
-    char *hangs[] = {(char *)"/bin/sleep", (char *)"1000", NULL};
-    CLEANUP(text_release) struct text text = {0};
-
-    assert_int_equal(run_output(echo, http_now_ms() + 60000, &text), 0);
-    assert_string_equal(text.bytes, "out\nerr\n");
-    assert_int_equal(run_output(fails, http_now_ms() + 60000, &text), -EIO);
-    assert_int_equal(run_output(hangs, http_now_ms() + 50, &text), -ETIMEDOUT);
-}
-
-/* With the rights of another user, who may not read it, there is nothing; nor of what is not a file. */
-TEST(test_tail_of_a_file)
-{
-    static char bytes[(64 << 10) + 100];
-    struct run_user self = {.uid = getuid(), .gid = getgid()}, nobody = {.uid = 65534, .gid = 65534};
-    CLEANUP(text_release) struct text text = {0};
-    char path[128];
-
-    if (getuid() != 0)
-        skip(); /* only root may set groups */
-    memset(bytes, 'a', sizeof bytes);
-    bytes[sizeof bytes - 1] = 'z';
-    snprintf(path, sizeof path, "%s/stderr", folder);
-    assert_int_equal(file_write_atomic(path, bytes, sizeof bytes, 0600, NULL), 0);
-    assert_int_equal(run_tail(path, &self, http_now_ms() + 60000, &text), 0);
-    assert_int_equal(text.length, 64 << 10);
-    assert_int_equal(text.bytes[text.length - 1], 'z');
-    text.length = 0;
-    assert_int_equal(run_tail(path, &nobody, http_now_ms() + 60000, &text), -EIO);
-    assert_int_equal(run_tail("/dev/zero", &self, http_now_ms() + 60000, &text), -EIO);
-    assert_int_equal(text.length, 0);
+    assert_true(spool_await(spool, 12, 3, "retry", ask_now_ms() + 1000));
 }
 
 RUN_TESTS(set_up, remove_folder)

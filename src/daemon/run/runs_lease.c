@@ -62,13 +62,24 @@ static bool is_carmas(const struct runs *runs, pid_t pid, pid_t parent)
     return parent == getpid();
 }
 
-/* A process of the lease's user, and of no other job. Slurm's task speaks for itself while it is still root's. */
+/* Slurm's task while it is still root's: it speaks for itself, or the program that its plugin has started does, which
+ * is a child of the task's or of its slurmstepd's. */
+static bool speaks_for(pid_t caller, pid_t pid, pid_t parent)
+{
+    struct proc_stat own;
+
+    return caller == pid ||
+           (proc_read_stat(caller, &own) == 0 && (own.parent == pid || (parent > 1 && own.parent == parent)));
+}
+
+/* A process of the lease's user, and of no other job, or one that is spoken for. */
 static int check_process(const struct runs *runs, const struct run *own, pid_t pid, pid_t caller,
                          struct lease_task *task, struct error *err)
 {
     struct proc_stat stat, again, parent;
     int gone = proc_read_stat(pid, &stat);
     uint64_t owner = gone ? 0 : runs_owner_of(runs, pid);
+    bool own_word = !gone && speaks_for(caller, pid, stat.parent);
     uid_t uid;
 
     if (gone || proc_read_uid(pid, &uid) < 0 || proc_read_stat(pid, &again) < 0 ||
@@ -76,13 +87,13 @@ static int check_process(const struct runs *runs, const struct run *own, pid_t p
         return error_set(err, ENOENT, "there is no process %d", (int)pid);
     if (is_carmas(runs, pid, stat.parent))
         return error_set(err, EINVAL, "process %d is carma's own: name the step's", (int)pid);
-    if (uid != own->uid && pid != caller)
+    if (uid != own->uid && !own_word)
         return error_set(err, EINVAL, "process %d is of uid %u, and the lease of uid %u: name the step's", (int)pid,
                          (unsigned)uid, (unsigned)own->uid);
     if (owner != 0 && owner != own->job)
         return error_set(err, EINVAL, "process %d is job %" PRIu64 "'s: name the step's", (int)pid, owner);
     *task = (struct lease_task){.pid = pid, .start_ticks = stat.start_ticks};
-    if (pid == caller && stat.parent > 1 && proc_read_stat(stat.parent, &parent) == 0) {
+    if (own_word && stat.parent > 1 && proc_read_stat(stat.parent, &parent) == 0) {
         task->parent = stat.parent;
         task->parent_start_ticks = parent.start_ticks;
     }

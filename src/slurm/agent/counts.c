@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "slurm/plugin/size.h"
+#include "slurm/shared/size.h"
 
 bool counts_property(const char *line, const char *name, char *value, size_t size)
 {
@@ -57,7 +57,7 @@ static bool is_named(const char *entry, size_t wide, const char *name)
     return wide >= length && strncmp(entry, name, length) == 0 && (wide == length || entry[length] == ':');
 }
 
-void counts_request(const char *old, const struct counts_node *node, int64_t gpus, int64_t bytes, struct text *list)
+void counts_request(const char *old, const struct counts_node *node, int64_t gpus, int64_t bytes, struct strbuf *list)
 {
     bool whole = bytes >= node->whole_bytes;
     const char *entry;
@@ -65,18 +65,18 @@ void counts_request(const char *old, const struct counts_node *node, int64_t gpu
 
     if (whole)
         bytes = node->whole_bytes;
-    text_printf(list, "gpumem:%lldM", (long long)((bytes + MIB - 1) / MIB * gpus));
+    strbuf_printf(list, "gpumem:%lldM", (long long)((bytes + MIB - 1) / MIB * gpus));
     if (node->has_big && bytes > node->whole_bytes / 2)
-        text_printf(list, ",gpubig:%lld", (long long)gpus);
+        strbuf_printf(list, ",gpubig:%lld", (long long)gpus);
     if (whole && node->sm > 0)
-        text_printf(list, ",gpusm:%lld", (long long)(node->sm * gpus));
+        strbuf_printf(list, ",gpusm:%lld", (long long)(node->sm * gpus));
     while ((entry = next_entry(&old, &wide)))
         if (!is_named(entry, wide, "gpumem") && !is_named(entry, wide, "gpubig") &&
             !(whole && node->sm > 0 && is_named(entry, wide, "gpusm")))
-            text_printf(list, ",%.*s", (int)wide, entry);
+            strbuf_printf(list, ",%.*s", (int)wide, entry);
 }
 
-void counts_lower(const char *list, int64_t gpus, int64_t usable, struct text *lowered)
+void counts_lower(const char *list, int64_t gpus, int64_t usable, struct strbuf *lowered)
 {
     const char *entry;
     size_t wide = 0;
@@ -88,17 +88,17 @@ void counts_lower(const char *list, int64_t gpus, int64_t usable, struct text *l
                            : is_named(entry, wide, "gpusm")  ? "gpusm"
                                                              : NULL;
 
-        text_printf(lowered, "%s", lowered->length > 0 ? "," : "");
+        strbuf_printf(lowered, "%s", lowered->length > 0 ? "," : "");
         if (!name || !size_of_gres(entry, name, &count))
-            text_add(lowered, entry, wide);
+            strbuf_append(lowered, entry, wide);
         else if (strcmp(name, "gpumem") == 0)
-            text_printf(lowered, "gpumem:%lldM", (long long)(count / gpus * usable / MIB));
+            strbuf_printf(lowered, "gpumem:%lldM", (long long)(count / gpus * usable / MIB));
         else
-            text_printf(lowered, "%s:%lld", name, (long long)(count / gpus * usable));
+            strbuf_printf(lowered, "%s:%lld", name, (long long)(count / gpus * usable));
     }
 }
 
-bool counts_beyond_free(const char *old, const char *node, const char *used, int64_t refusals, struct text *list)
+bool counts_beyond_free(const char *old, const char *node, const char *used, int64_t refusals, struct strbuf *list)
 {
     int64_t all, taken = 0, own, wanted;
     const char *entry;
@@ -114,8 +114,8 @@ bool counts_beyond_free(const char *old, const char *node, const char *used, int
         return false;
     while ((entry = next_entry(&old, &wide)))
         if (is_named(entry, wide, "gpusm"))
-            text_printf(list, "%sgpusm:%lld", list->length > 0 ? "," : "", (long long)wanted);
+            strbuf_printf(list, "%sgpusm:%lld", list->length > 0 ? "," : "", (long long)wanted);
         else
-            text_printf(list, "%s%.*s", list->length > 0 ? "," : "", (int)wide, entry);
+            strbuf_printf(list, "%s%.*s", list->length > 0 ? "," : "", (int)wide, entry);
     return true;
 }

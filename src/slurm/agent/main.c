@@ -17,7 +17,7 @@
 #include "slurm/agent/gpus_of.h"
 #include "slurm/agent/node.h"
 #include "slurm/agent/orders.h"
-#include "slurm/plugin/http.h"
+#include "slurm/shared/ask.h"
 
 enum {
     SOON_MS = 100,
@@ -47,17 +47,7 @@ void agent_say(const char *format, ...)
 int agent_ask(const struct agent *agent, const char *method, const char *path, const json_t *body, json_t **reply,
               struct error *err)
 {
-    struct client *client = NULL;
-    int status = 0, rc = client_open(agent->socket, &client, err);
-
-    if (rc)
-        return rc;
-    client_set_timeout(client, CARMAD_MS);
-    rc = client_call(client, method, path, body, &status, reply, err);
-    if (!rc)
-        rc = client_check(status, *reply, err);
-    client_free(client);
-    return rc;
+    return ask(agent->socket, CARMAD_MS, method, path, body, reply, err);
 }
 
 struct arguments {
@@ -158,15 +148,15 @@ int main(int argc, char **argv)
         return 1;
     }
     while (!stopping) {
-        int64_t began_ms = http_now_ms();
+        int64_t began_ms = ask_now_ms();
         bool waiting = orders_carry_out(agent);
-        int64_t soon_ms = http_now_ms() - began_ms, left; /* on a busy machine it leaves some to others */
+        int64_t soon_ms = ask_now_ms() - began_ms, left; /* on a busy machine it leaves some to others */
 
-        if (http_now_ms() >= next_look_ms) {
+        if (ask_now_ms() >= next_look_ms) {
             node_look(agent, &watch);
-            next_look_ms = http_now_ms() + (watch.count && agent->period_ms > AGAIN_MS ? AGAIN_MS : agent->period_ms);
+            next_look_ms = ask_now_ms() + (watch.count && agent->period_ms > AGAIN_MS ? AGAIN_MS : agent->period_ms);
         }
-        left = next_look_ms - http_now_ms();
+        left = next_look_ms - ask_now_ms();
         if (soon_ms < SOON_MS)
             soon_ms = SOON_MS;
         wait_for_order(orders, waiting && left > soon_ms ? soon_ms : left);

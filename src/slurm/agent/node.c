@@ -16,20 +16,20 @@
 #include "slurm/agent/counts.h"
 #include "slurm/agent/orders.h"
 #include "slurm/agent/slurm.h"
-#include "slurm/plugin/http.h"
+#include "slurm/shared/ask.h"
 
 enum { STEPD_SEARCH_MS = 1000 };
 
 static int set_counts(const struct agent *agent, const char *list, struct error *err)
 {
     char node[160], gres[600];
-    struct text said = {0};
+    struct strbuf said = {0};
     int rc;
 
     snprintf(node, sizeof node, "NodeName=%s", agent->node);
     snprintf(gres, sizeof gres, "Gres=%s", list);
     rc = slurm_run("scontrol", (const char *[]){"update", node, gres, NULL}, &said, err);
-    text_release(&said);
+    strbuf_release(&said);
     if (!rc)
         agent_say("%s now counts %s", agent->node, list);
     return rc;
@@ -67,12 +67,12 @@ static int write_list(const struct agent *agent, const char *name, const char *l
 
 static int read_present(const struct agent *agent, char list[static NODE_LIST_BYTES], struct error *err)
 {
-    struct text line = {0};
+    struct strbuf line = {0};
     int rc = slurm_show_node(agent->node, &line, err);
 
-    if (!rc && !counts_property(line.bytes, "Gres", list, NODE_LIST_BYTES))
+    if (!rc && !counts_property(line.text, "Gres", list, NODE_LIST_BYTES))
         rc = error_set(err, EINVAL, "Slurm's node %s has no GRES", agent->node);
-    text_release(&line);
+    strbuf_release(&line);
     return rc;
 }
 
@@ -84,7 +84,7 @@ int node_full_list(const struct agent *agent, char list[static NODE_LIST_BYTES],
 static int lower(const struct agent *agent, int64_t gpus, int64_t lost, struct error *err)
 {
     char full[NODE_LIST_BYTES], present[NODE_LIST_BYTES], set[NODE_LIST_BYTES] = "";
-    struct text lowered = {0};
+    struct strbuf lowered = {0};
     int rc = read_present(agent, present, err);
 
     if (!rc && !read_list(agent, FULL, full)) {
@@ -96,14 +96,12 @@ static int lower(const struct agent *agent, int64_t gpus, int64_t lost, struct e
         read_list(agent, LOWERED, set);
         /* Slurm writes a list in its own way, so that only the counts that were set can be compared. The list is whole
          * again after a start of slurmctld, which reads its configuration anew. */
-        if (lowered.failed)
-            rc = error_set(err, ENOMEM, "no memory");
-        else if (strcmp(lowered.bytes, set) != 0 || strcmp(present, full) == 0)
-            rc = set_counts(agent, lowered.bytes, err);
-        if (!rc && strcmp(lowered.bytes, set) != 0)
-            rc = write_list(agent, LOWERED, lowered.bytes, err);
+        if (strcmp(lowered.text, set) != 0 || strcmp(present, full) == 0)
+            rc = set_counts(agent, lowered.text, err);
+        if (!rc && strcmp(lowered.text, set) != 0)
+            rc = write_list(agent, LOWERED, lowered.text, err);
     }
-    text_release(&lowered);
+    strbuf_release(&lowered);
     return rc;
 }
 
@@ -223,7 +221,7 @@ static void look_at_orphan(const struct agent *agent, const struct node_watch *b
     bool batch = has_batch_step(lease), stepd = json_is_true(json_object_get(lease, "teller"));
     struct orphan orphan = {.job = job, .task = batch ? 0 : json_integer_value(json_object_get(lease, "task"))};
     struct slurm_job slurms;
-    struct text said = {0};
+    struct strbuf said = {0};
     struct error err;
     int rc;
 
@@ -242,7 +240,7 @@ static void look_at_orphan(const struct agent *agent, const struct node_watch *b
     }
     if (rc)
         agent_say("%s", err.text);
-    text_release(&said);
+    strbuf_release(&said);
 }
 
 static bool is_listed(const char *ids, uint32_t job)
@@ -278,7 +276,7 @@ static void tell_suspension(const struct agent *agent, const json_t *lease, cons
 void node_look(const struct agent *agent, struct node_watch *watch)
 {
     struct node_watch now = {0};
-    struct text suspended = {0};
+    struct strbuf suspended = {0};
     json_t *reply = NULL, *lease;
     struct error err;
     size_t i;
@@ -302,10 +300,10 @@ void node_look(const struct agent *agent, struct node_watch *watch)
             asked = true;
         }
         if (known)
-            tell_suspension(agent, lease, suspended.bytes);
+            tell_suspension(agent, lease, suspended.text);
     }
     json_decref(reply);
-    text_release(&suspended);
+    strbuf_release(&suspended);
     node_watch_release(watch);
     *watch = now;
 }

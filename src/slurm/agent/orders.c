@@ -17,8 +17,8 @@
 #include "slurm/agent/counts.h"
 #include "slurm/agent/node.h"
 #include "slurm/agent/slurm.h"
-#include "slurm/plugin/size.h"
-#include "slurm/plugin/spool.h"
+#include "slurm/shared/size.h"
+#include "slurm/shared/spool.h"
 
 enum {
     ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
@@ -80,11 +80,13 @@ static json_t *read_json(const struct order *order, const char *key)
 static bool read_order(const struct agent *agent, const char *name, struct order *order, struct error *err)
 {
     char path[512], suffix[8] = "", rest[64];
+    int word = 0, whole = 0;
     size_t length;
 
     *order = (struct order){.agent = agent};
     if (strlen(name) >= sizeof order->name || sscanf(name, "%u.%u.%63s", &order->job, &order->restart, rest) != 3 ||
-        sscanf(rest, "%15[a-z].%7[a-z]", order->what, suffix) < 1 || strcmp(suffix, "begun") == 0)
+        sscanf(rest, "%15[a-z]%n.%7[a-z]%n", order->what, &word, suffix, &whole) < 1 || rest[whole ? whole : word] ||
+        strcmp(suffix, "begun") == 0) /* or a file that is being written */
         return false;
     strcpy(order->name, name);
     order->set = strcmp(suffix, "set") == 0;
@@ -118,7 +120,7 @@ static int64_t answer_number(const struct order *order, const char *key)
 
 static int update_named(const struct order *order, const char *name, const char *what, const char *value)
 {
-    struct text said = {0};
+    struct strbuf said = {0};
     struct error err;
     char id[64], *word = NULL;
     int rc = -ENOMEM;
@@ -129,7 +131,7 @@ static int update_named(const struct order *order, const char *name, const char 
     if (rc && rc != -ESRCH) /* Slurm notes nothing on a job that is over */
         agent_say("job %s: %s=%s: %s", order->slurms.name, what, value, err.text);
     free(word);
-    text_release(&said);
+    strbuf_release(&said);
     return rc;
 }
 
@@ -141,14 +143,14 @@ static int update(const struct order *order, const char *what, const char *value
 /* A user's own comment stays. */
 static void comment(const struct order *order, const char *text)
 {
-    struct text now = {0};
+    struct strbuf now = {0};
     struct error err;
 
     if (!slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", "Comment:", "-j", order->slurms.name, NULL},
                    &now, &err) &&
-        (strncmp(now.bytes, "(null)", 6) == 0 || strncmp(now.bytes, "carma:", 6) == 0))
+        (strncmp(now.text, "(null)", 6) == 0 || strncmp(now.text, "carma:", 6) == 0))
         update(order, "Comment", text);
-    text_release(&now);
+    strbuf_release(&now);
 }
 
 static int write_down_end(const struct order *order)
@@ -194,7 +196,7 @@ static bool order_back(struct order *order)
 {
     char begun[512];
     struct slurm_job *slurms = &order->slurms;
-    struct text said = {0};
+    struct strbuf said = {0};
     struct error err, lost;
     int rc;
 
@@ -207,9 +209,9 @@ static bool order_back(struct order *order)
             return true;
         }
         spool_order(order->agent->spool, order->job, order->restart,
-                    strcmp(order->what, "retry") == 0 ? "retry.begun" : "refused.begun", "");
+                    strcmp(order->what, "retry") == 0 ? "retry.begun" : "refused.begun", "", NULL);
         rc = slurm_run("scontrol", (const char *[]){"requeuehold", slurms->whole, NULL}, &said, &err);
-        text_release(&said);
+        strbuf_release(&said);
         /* A slow slurmctld is asked again, by scontrol too, and refuses to requeue what waits already. */
         if (rc == -EAGAIN || (rc && slurm_show_job(order->job, slurms, &lost) == -EAGAIN))
             return false;
@@ -246,7 +248,7 @@ static int set_request(const struct order *order)
     const char *cause = json_string_value(json_object_get(order->answer, "cause"));
     int64_t gpus = order_number(order, "gpus ", 1), next = answer_number(order, "request_bytes"), before = 0;
     struct counts_node node;
-    struct text list = {0};
+    struct strbuf list = {0};
     struct error err;
     int rc = read_node(order, &node, &err);
 
@@ -264,12 +266,12 @@ static int set_request(const struct order *order)
     if (json_is_true(json_object_get(order->answer, "exclusive")) || next > node.whole_bytes)
         next = node.whole_bytes;
     counts_request(old, &node, gpus, next, &list);
-    rc = list.failed ? -ENOMEM : update(order, "Gres", list.bytes);
+    rc = update(order, "Gres", list.text);
     snprintf(text, sizeof text, "carma:%s:%s->%s", cause ? cause : "retry", format_bytes(before, was),
              format_bytes(next, is));
     if (!rc)
         comment(order, text);
-    text_release(&list);
+    strbuf_release(&list);
     return rc;
 }
 
@@ -277,31 +279,31 @@ static int set_request(const struct order *order)
 static void exclude_node(const struct order *order, bool never)
 {
     const struct slurm_job *slurms = &order->slurms;
-    struct text said = {0}, nodes = {0}, list = {0};
+    struct strbuf said = {0}, nodes = {0}, list = {0};
     struct error err;
     bool other = never, may = true;
 
     if (slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%n|%x", "-j", slurms->name, NULL}, &said, &err))
         agent_say("%s", err.text);
-    else if (said.bytes[0] != '|')
+    else if (said.text[0] != '|')
         may = never;
-    else if (said.bytes[1] != '\n')
-        text_printf(&list, "%.*s,", (int)strcspn(said.bytes + 1, "\n"), said.bytes + 1);
-    text_printf(&list, "%s", order->agent->node);
+    else if (said.text[1] != '\n')
+        strbuf_printf(&list, "%.*s,", (int)strcspn(said.text + 1, "\n"), said.text + 1);
+    strbuf_printf(&list, "%s", order->agent->node);
     if (!never && slurm_run("sinfo", (const char *[]){"-h", "-N", "-o", "%N", "-p", slurms->partition, NULL}, &nodes,
                             &err) == 0) {
-        char *rest = nodes.bytes;
+        char *rest = nodes.text;
 
         for (const char *node; (node = strsep(&rest, "\n"));)
             other = other ||
-                    (*node && !strstr(list.bytes, node)); /* a name within another's excludes too few, not too many */
+                    (*node && !strstr(list.text, node)); /* a name within another's excludes too few, not too many */
     }
     /* All have refused it by now: begin again. */
     if (may)
-        update(order, "ExcNodeList", other ? list.bytes : "");
-    text_release(&said);
-    text_release(&nodes);
-    text_release(&list);
+        update(order, "ExcNodeList", other ? list.text : "");
+    strbuf_release(&said);
+    strbuf_release(&nodes);
+    strbuf_release(&list);
 }
 
 /* A slurmd that begins while a job ends takes it for running from then on. It refuses to start it again, and Slurm
@@ -318,9 +320,9 @@ static bool slurmd_takes_it_for_running(const struct order *order)
 }
 
 /* Whether the value of "Name   = value" in scontrol's configuration has the word. */
-static bool config_has(const struct text *config, const char *name, const char *word)
+static bool config_has(const struct strbuf *config, const char *name, const char *word)
 {
-    const char *line = strstr(config->bytes, name), *at = line ? strstr(line, word) : NULL;
+    const char *line = strstr(config->text, name), *at = line ? strstr(line, word) : NULL;
 
     return at && at < line + 1 + strcspn(line + 1, "\n");
 }
@@ -328,32 +330,32 @@ static bool config_has(const struct text *config, const char *name, const char *
 /* By ending jobs: one that is suspended keeps its GPU memory, in Slurm's count and here. */
 static bool slurm_preempts(void)
 {
-    struct text config = {0};
+    struct strbuf config = {0};
     struct error err;
     bool does = !slurm_run("scontrol", (const char *[]){"show", "config", NULL}, &config, &err) &&
                 config_has(&config, "\nPreemptType ", "preempt/") &&
                 !config_has(&config, "\nPreemptType ", "preempt/none") &&
                 !config_has(&config, "\nPreemptMode ", "SUSPEND");
 
-    text_release(&config);
+    strbuf_release(&config);
     return does;
 }
 
 /* Memory that is free in pieces is room to Slurm, which then preempts nobody for the job. */
 static void ask_for_preemption(const struct order *order, int64_t refusals)
 {
-    struct text line = {0}, list = {0};
+    struct strbuf line = {0}, list = {0};
     struct error err;
     char all[NODE_LIST_BYTES], used[NODE_LIST_BYTES];
 
     if (slurm_preempts() &&
         !slurm_run("scontrol", (const char *[]){"-d", "show", "node", "-o", order->agent->node, NULL}, &line, &err) &&
-        counts_property(line.bytes, "Gres", all, sizeof all) &&
-        counts_property(line.bytes, "GresUsed", used, sizeof used) &&
-        counts_beyond_free(order->slurms.gres, all, used, refusals, &list) && !list.failed)
-        update(order, "Gres", list.bytes);
-    text_release(&line);
-    text_release(&list);
+        counts_property(line.text, "Gres", all, sizeof all) &&
+        counts_property(line.text, "GresUsed", used, sizeof used) &&
+        counts_beyond_free(order->slurms.gres, all, used, refusals, &list))
+        update(order, "Gres", list.text);
+    strbuf_release(&line);
+    strbuf_release(&list);
 }
 
 static void set_refusal(const struct order *order, int64_t times)
@@ -384,15 +386,15 @@ static int64_t delay_of(int64_t times)
 /* Whether processes of the job still end, or of a component beside it: until then Slurm sets its own StartTime. */
 static bool still_ends(const struct slurm_job *slurms)
 {
-    struct text states = {0};
+    struct strbuf states = {0};
     struct error err;
     bool ends = strcmp(slurms->state, "COMPLETING") == 0;
 
     if (!ends && strcmp(slurms->whole, slurms->name) != 0) {
         const char *const all[] = {"-h", "-t", "all", "-o", "%T", "-j", slurms->whole, NULL};
-        ends = slurm_run("squeue", all, &states, &err) || strstr(states.bytes, "COMPLETING");
+        ends = slurm_run("squeue", all, &states, &err) || strstr(states.text, "COMPLETING");
     }
-    text_release(&states);
+    strbuf_release(&states);
     return ends;
 }
 
@@ -420,7 +422,7 @@ static bool let_go(struct order *order)
     const struct slurm_job *slurms = &order->slurms;
     char begin[32];
     int64_t delay_s;
-    struct text said = {0};
+    struct strbuf said = {0};
     struct error err;
     int rc = 0;
 
@@ -434,7 +436,7 @@ static bool let_go(struct order *order)
         rc = update_named(order, slurms->whole, "StartTime", begin);
         if (!rc)
             rc = slurm_run("scontrol", (const char *[]){"release", slurms->whole, NULL}, &said, &err);
-        text_release(&said);
+        strbuf_release(&said);
         if (rc)
             return false;
         agent_say("job %s is queued again after '%s', in %lld s", slurms->name, order->what, (long long)delay_s);
@@ -469,7 +471,7 @@ static int find_lease(const struct order *order, int64_t *id, struct error *err)
 static bool tell_end(const struct order *order)
 {
     char path[64];
-    struct text lines = {0};
+    struct strbuf lines = {0};
     struct error err;
     json_t *reply = NULL;
     int64_t id;
@@ -482,15 +484,14 @@ static bool tell_end(const struct order *order)
     if (is && !rc) {
         const char *verdict = json_string_value(json_object_get(reply, "verdict"));
         char *answer = json_dumps(reply, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        text_printf(&lines, "gpus %lld\nmemory %lld\nanswer %s\n", (long long)order_number(order, "gpus ", 1),
-                    (long long)order_number(order, "memory ", 0), answer ? answer : "{}");
-        rc = lines.failed ? -ENOMEM
-                          : spool_order(order->agent->spool, order->job, order->restart,
-                                        verdict && strcmp(verdict, "retry") == 0 ? "retry" : "ended", lines.bytes);
+        strbuf_printf(&lines, "gpus %lld\nmemory %lld\nanswer %s\n", (long long)order_number(order, "gpus ", 1),
+                      (long long)order_number(order, "memory ", 0), answer ? answer : "{}");
+        rc = spool_order(order->agent->spool, order->job, order->restart,
+                         verdict && strcmp(verdict, "retry") == 0 ? "retry" : "ended", lines.text, &err);
         free(answer);
     }
     json_decref(reply);
-    text_release(&lines);
+    strbuf_release(&lines);
     if (!rc)
         finish(order);
     return !rc;

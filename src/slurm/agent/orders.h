@@ -1,4 +1,4 @@
-/* The plugin's orders (slurm/plugin/spool.h) carried out: jobs go back into Slurm's queue with a raised request or
+/* The plugin's orders (slurm/shared/spool.h) carried out: jobs go back into Slurm's queue with a raised request or
  * later, and carmad's answer to an end becomes the job's AdminComment. An order is taken from the spool after Slurm has
  * been told. So an agent that is killed carries it out when it is started again. */
 #ifndef CARMA_SLURM_AGENT_ORDERS_H

@@ -1,28 +1,63 @@
 #include "slurm/agent/slurm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/kernel/aside.h"
+#include "base/memory.h"
 #include "slurm/agent/counts.h"
-#include "slurm/plugin/http.h"
-#include "slurm/plugin/run.h"
 
 enum { MOST_ARGUMENTS = 8, PATIENCE_MS = 15000 };
 
-int slurm_run(const char *program, const char *const arguments[], struct text *output, struct error *err)
+/* In a child of its own, which is killed where that takes too long. Its status is the last line. */
+static void execute(const void *argv, int to)
 {
-    char *argv[MOST_ARGUMENTS + 3] = {(char *)"/usr/bin/env", (char *)program};
+    char *const *words = *(char *const *const *)argv;
+    int status = 0;
+    pid_t program = fork();
+
+    if (program == 0) {
+        int null = open("/dev/null", O_RDONLY);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (null >= 0 && dup2(null, 0) == 0 && dup2(to, 1) == 1 && dup2(to, 2) == 2)
+            execvp(words[0], words);
+        _exit(127);
+    }
+    if (program > 0 && waitpid(program, &status, 0) == program)
+        dprintf(to, "\n%d", status);
+}
+
+/* Its standard output and error. 0 where its status was; -ETIMEDOUT or -EIO. */
+static int run(char **argv, struct strbuf *output)
+{
+    CLEANUP(free_ptr) char *said = aside_ask(execute, &argv, PATIENCE_MS);
+    char *status = said ? strrchr(said, '\n') : NULL;
+
+    if (!status)
+        return said ? -EIO : -ETIMEDOUT;
+    strbuf_append(output, said, (size_t)(status - said));
+    return strcmp(status, "\n0") == 0 ? 0 : -EIO;
+}
+
+int slurm_run(const char *program, const char *const arguments[], struct strbuf *output, struct error *err)
+{
+    char *argv[MOST_ARGUMENTS + 2] = {(char *)program};
     for (size_t i = 0; i < MOST_ARGUMENTS && arguments[i] != NULL; i++)
-        argv[i + 2] = (char *)arguments[i];
-    int code = run_output(argv, http_now_ms() + PATIENCE_MS, output);
+        argv[i + 1] = (char *)arguments[i];
+    int code = run(argv, output);
     if (code == 0)
         return 0;
     char said[200] = "";
-    if (output->bytes != NULL)
-        snprintf(said, sizeof(said), "%s", output->bytes);
+    if (output->text != NULL)
+        snprintf(said, sizeof(said), "%s", output->text);
     said[strcspn(said, "\n")] = '\0';
     if (strstr(said, "Invalid job id") != NULL)
         code = -ENOENT;
@@ -57,37 +92,37 @@ static bool read_job(const char *line, uint32_t job, struct slurm_job *found)
 int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err)
 {
     char id[16];
-    struct text said = {0};
+    struct strbuf said = {0};
     bool is = false;
 
     snprintf(id, sizeof id, "%u", job);
     int rc = slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", fields, "-j", id, NULL}, &said, err);
-    for (const char *line = rc ? NULL : said.bytes; line && !is;
+    for (const char *line = rc ? NULL : said.text; line && !is;
          line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         is = read_job(line, job, found);
     if (!rc && !is)
         rc = error_set(err, ENOENT, "Slurm has no job %u any more", job);
-    text_release(&said);
+    strbuf_release(&said);
     return rc;
 }
 
-int slurm_show_node(const char *node, struct text *line, struct error *err)
+int slurm_show_node(const char *node, struct strbuf *line, struct error *err)
 {
     return slurm_run("scontrol", (const char *[]){"show", "node", "-o", node, NULL}, line, err);
 }
 
 int slurm_node_began(const char *node, time_t *began, struct error *err)
 {
-    struct text line = {0};
+    struct strbuf line = {0};
     char value[32];
     struct tm time = {.tm_isdst = -1};
     int rc = slurm_show_node(node, &line, err);
 
-    if (!rc && (!counts_property(line.bytes, "SlurmdStartTime", value, sizeof value) ||
+    if (!rc && (!counts_property(line.text, "SlurmdStartTime", value, sizeof value) ||
                 !strptime(value, "%Y-%m-%dT%H:%M:%S", &time)))
         rc = error_set(err, EINVAL, "Slurm does not tell when the slurmd of %s began", node);
     if (!rc)
         *began = mktime(&time);
-    text_release(&line);
+    strbuf_release(&line);
     return rc;
 }

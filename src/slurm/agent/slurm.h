@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "slurm/plugin/text.h"
+#include "base/strbuf.h"
 
 /* Runs a program of Slurm's, named in $PATH, with at most 8 arguments up to a NULL. 0, or a negative errno and Slurm's
  * words: -ENOENT where Slurm does not know the job, -ESRCH where it is over, -EAGAIN where slurmctld does not answer,
  * -EIO otherwise. */
-int slurm_run(const char *program, const char *const arguments[], struct text *output, struct error *err);
+int slurm_run(const char *program, const char *const arguments[], struct strbuf *output, struct error *err);
 
 enum { SLURM_GRES_BYTES = 512 };
 
@@ -34,7 +34,7 @@ struct slurm_job {
 int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err);
 
 /* The node as one line of "NAME=value" words. */
-int slurm_show_node(const char *node, struct text *line, struct error *err);
+int slurm_show_node(const char *node, struct strbuf *line, struct error *err);
 
 /* When the node's slurmd began, as slurmctld has heard. */
 int slurm_node_began(const char *node, time_t *began, struct error *err);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "slurm/plugin/plugin.h"
-#include "slurm/plugin/size.h"
+#include "slurm/shared/size.h"
 
 enum { MOST_GPUS = 64, MOST_WAIT_S = 60 };
 

@@ -1,19 +1,17 @@
 #include "slurm/plugin/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default) /* Slurm's programs have these functions */
 #include <slurm/slurm.h>
 #pragma GCC visibility pop
 
-#include "slurm/plugin/run.h"
-
-struct question {
-    uint32_t job;
-    const char *node;
-};
+#include "slurm/plugin/helper.h"
 
 /* As the parent reads it: another process of the same program. */
 struct answer {
@@ -36,37 +34,47 @@ static void read_job(const slurm_job_info_t *job, const char *node, struct recor
 }
 
 /* The answer has all tasks of an array and all components of a heterogeneous job: the number is that of one of them. */
-static void ask(const void *what, int to)
+static void tell(uint32_t job, const char *node, int to)
 {
-    const struct question *question = what;
     struct answer answer = {.code = -ENOENT};
     job_info_msg_t *jobs = NULL;
 
-    if (slurm_load_job(&jobs, question->job, SHOW_DETAIL) != SLURM_SUCCESS)
+    if (slurm_load_job(&jobs, job, SHOW_DETAIL) != SLURM_SUCCESS)
         answer.code = errno == ESLURM_INVALID_JOB_ID ? -ENOENT : -EAGAIN;
     for (uint32_t i = 0; jobs != NULL && i < jobs->record_count && answer.code != 0; i++)
-        if (jobs->job_array[i].job_id == question->job) {
-            read_job(&jobs->job_array[i], question->node, &answer.record);
+        if (jobs->job_array[i].job_id == job) {
+            read_job(&jobs->job_array[i], node, &answer.record);
             answer.code = 0;
         }
-    if (write(to, &answer, sizeof(answer)) != (ssize_t)sizeof(answer))
-        _exit(1);
+    _exit(write(to, &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
 }
 
+/* Slurm's library cannot be told to hurry: a child of this process asks, which can be killed. */
 int record_ask(uint32_t job, const char *node, int64_t deadline_ms, struct record *record)
 {
-    struct question question = {.job = job, .node = node};
-    struct text said = {0};
-    struct answer answer;
-    int code = run_work(ask, &question, deadline_ms, &said);
+    struct answer answer = {.code = -EPROTO};
+    int ends[2];
 
-    if (code == 0 && said.length == sizeof(answer)) {
-        memcpy(&answer, said.bytes, sizeof(answer));
-        *record = answer.record;
-        code = answer.code;
-    } else if (code == 0) {
-        code = -EPROTO;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -errno;
+    pid_t child = fork();
+    if (child == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGPIPE, SIG_DFL);
+        tell(job, node, ends[1]);
     }
-    text_release(&said);
+    int code = child < 0 ? -errno : 0;
+    close(ends[1]);
+    if (code == 0) {
+        ssize_t got = helper_read(ends[0], &answer, sizeof(answer), deadline_ms);
+        code = got == (ssize_t)sizeof(answer) ? answer.code : got < 0 ? (int)got : -EPROTO;
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    close(ends[0]);
+    if (code == 0)
+        *record = answer.record;
     return code;
 }

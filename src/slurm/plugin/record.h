@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "slurm/plugin/size.h"
+#include "slurm/shared/size.h"
 
 struct record {
     struct counts counts;

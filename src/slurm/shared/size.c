@@ -1,4 +1,4 @@
-#include "slurm/plugin/size.h"
+#include "slurm/shared/size.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Sizes as options and Slurm write them. */
-#ifndef CARMA_SLURM_PLUGIN_SIZE_H
-#define CARMA_SLURM_PLUGIN_SIZE_H
+#ifndef CARMA_SLURM_SHARED_SIZE_H
+#define CARMA_SLURM_SHARED_SIZE_H
 
 #include <stdbool.h>
 #include <stddef.h>
