@@ -343,6 +343,65 @@ def a_plugin(lab):
     ends(lab, job, "COMPLETED")
 
 
+HELLO = "echo carma-slurm-step 1"
+SICK_HELPERS = {  # what is in carma-slurm-step's place: what the job's output says, None: nothing, and it completes
+    "missing": (None, "is missing: install carma-slurm again"),
+    "anybody's": ("", "is not root's alone"),
+    "hangs": ("exec sleep 1000", "does not answer"),
+    "crashes": ("kill -SEGV $$", "ended before it was done"),
+    "stops in the middle": (f"{HELLO}; printf 'set CUDA_VI'", "ended before it was done"),
+    "prints garbage": (f"{HELLO}; echo '{{}}'", "says what this plugin does not know"),
+    "never ends a line": (f"{HELLO}; yes | tr -d '\\n'", "says too long a line"),
+    "of another version": ("echo carma-slurm-step 0; exec sleep 1000", "is of another version"),
+    "killed once": ("mkdir $0.once.$2 2>/dev/null && kill -9 $$; env >$0.env; grep -E '^Sig(Ign|Blk)' /proc/$$/status >$0.signals; "
+                    "exec {helper} \"$@\"", None),
+}
+
+
+def with_helper(lab, node, name, text):
+    """The node's slurmd has a plugin beside which another helper is."""
+    folder = lab.dir / "sick" / name.replace(" ", "-").replace("'", "")
+    helper, plugin = folder / "carma-slurm-step", folder / "slurm" / lab.plugin.name
+    plugin.parent.mkdir(parents=True)
+    folder.parent.chmod(0o755)
+    shutil.copy(lab.plugin, plugin)
+    if text is not None:
+        helper.write_text("#!/bin/sh\n" + text.replace("{helper}", str(lab.plugin.parent.parent / helper.name)) + "\n")
+        helper.chmod(0o777 if text == "" else 0o755)
+    stack = lab.dir / "etc" / f"plugstack-{node}.conf"
+    stack.write_text(re.sub(r"^required \S+", f"required {plugin}", stack.read_text()))
+    return helper
+
+
+def a_helper(lab):
+    """carma-slurm-step, each sick one on a node: no task starts that may have a GPU, or needs to be kept from one."""
+    stacks = {node: (lab.dir / "etc" / f"plugstack-{node}.conf").read_text() for node in ["n1", "n3"]}
+    jobs = {}
+    for name, (text, line) in SICK_HELPERS.items():
+        node = "n3" if name == "hangs" else "n1"  # its waits pass beside the others
+        helper = with_helper(lab, node, name, text)
+        env = {"SECRET": "1", "LC_ALL": "de_DE", "CUDA_VISIBLE_DEVICES": "0"}
+        jobs[name] = [lab.sbatch("-w", node, *options, wrap="echo ran with $CUDA_VISIBLE_DEVICES", env=env)
+                      for options in [("--carma-mem=12G",), ()]]
+        if name != "hangs":
+            check_helper(lab, name, jobs[name], line)
+        if line is None:
+            env = dict(row.split("=", 1) for row in helper.with_name(helper.name + ".env").read_text().splitlines())
+            assert env.keys() <= {"PATH", "PWD", "OLDPWD", "SHLVL", "_"} and env["PWD"] == "/", env
+            signals = helper.with_name(helper.name + ".signals").read_text()
+            assert re.fullmatch(r"SigBlk:\t0+\nSigIgn:\t0+(18)?0{7}\n", signals), signals  # the two are glibc's own
+    check_helper(lab, "hangs", jobs["hangs"], SICK_HELPERS["hangs"][1])
+    for node, stack in stacks.items():
+        (lab.dir / "etc" / f"plugstack-{node}.conf").write_text(stack)
+
+
+def check_helper(lab, name, jobs, line):
+    for job in jobs:
+        ends(lab, job, "FAILED" if line else "COMPLETED")
+        said = until(lambda job=job: [row for row in lab.output(job).splitlines() if "carma: " in row or "ran with" in row], "its output")
+        assert (line in said[0] and "cannot start here" in said[0]) if line else said[0].startswith("ran with"), (name, said)
+
+
 def a_shepherd_and_slurms_own_group(lab):
     """The last row: n1's slurmd stays in that group. carmad ends the lease's processes alone, and not slurmd there."""
     if lab.enter_own_group("n1") is None:
@@ -356,7 +415,7 @@ def a_shepherd_and_slurms_own_group(lab):
 PARTS = {"agent": [a_slow_slurmctld, a_agent],
          "carmad": [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_second_carmad],
          "end": [a_carmad_with_a_job_ending, a_carmad_away_at_the_end, a_slurmd_at_the_end],
-         "gpu": [a_gpu],
+         "gpu": [a_gpu, a_helper],
          "node": [a_node],
          "shepherd": [a_shepherd, a_shepherd_and_slurms_own_group],
          "slurm": [a_slurmstepd, a_slurmd, a_slurmctld, a_plugin]}

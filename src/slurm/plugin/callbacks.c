@@ -297,9 +297,9 @@ static int obey(struct helper *helper, spank_t spank, int64_t deadline_ms)
 }
 
 /* The whole conversation, with another helper where the first one was killed: all that it does may be done twice.
- * `begun` may be NULL. */
-static int converse(spank_t spank, const char *verb, struct helper *begun, void (*more)(FILE *request, spank_t spank),
-                    int64_t patience_ms)
+ * `begun` may be NULL; `fails` says what the job does where none is of use. */
+static int converse(spank_t spank, const char *verb, const char *fails, struct helper *begun,
+                    void (*more)(FILE *request, spank_t spank), int64_t patience_ms)
 {
     int64_t deadline_ms = helper_now_ms() + patience_ms;
     struct helper helper = {.fd = -1};
@@ -320,7 +320,7 @@ static int converse(spank_t spank, const char *verb, struct helper *begun, void 
     }
     spank_get_item(spank, S_JOB_ID, &job);
     if (said < 0)
-        slurm_error("carma: job %u: %s: %s %s", job, verb, helper_path, helper.fault);
+        slurm_error("carma: job %u %s: %s %s", job, fails, helper_path, helper.fault);
     return said;
 }
 
@@ -330,7 +330,7 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
 {
     read_settings(count, arguments);
     if (node_is_ours() || has_options(spank))
-        converse(spank, "prolog", NULL, NULL, PROLOG_MS);
+        converse(spank, "prolog", "has unknown counts", NULL, NULL, PROLOG_MS);
     return 0;
 }
 
@@ -365,7 +365,10 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         return 0;
     if (!first)
         helper_leave(&ahead, false);
-    return converse(spank, "start", first ? &ahead : NULL, say_task, plugin_settings.wait_ms + START_MS) == 0 ? 0 : -1;
+    return converse(spank, "start", "cannot start here", first ? &ahead : NULL, say_task,
+                    plugin_settings.wait_ms + START_MS) == 0
+               ? 0
+               : -1;
 }
 
 /* As the user, after the redirections: slurmstepd will look there when the script has failed. */
@@ -388,7 +391,7 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
     if (!node_is_ours() || told[status != 0])
         return 0;
-    told[status != 0] = converse(spank, "exit", NULL, say_end, EXIT_MS) == 0;
+    told[status != 0] = converse(spank, "exit", "has ended, and carmad is not told", NULL, say_end, EXIT_MS) == 0;
     return 0;
 }
 
@@ -397,6 +400,6 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
 {
     read_settings(count, arguments);
     if (node_is_ours())
-        converse(spank, "epilog", NULL, NULL, EPILOG_MS);
+        converse(spank, "epilog", "has ended, and carmad is not told", NULL, NULL, EPILOG_MS);
     return 0;
 }

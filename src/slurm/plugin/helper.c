@@ -17,7 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { END_MS = 200 };
+enum {
+    GREETING_MS = 10000, /* one that hangs from the start is not waited for longer, whatever it was to do */
+    END_MS = 200,
+};
 
 char helper_path[PATH_MAX] = "";
 
@@ -167,13 +170,15 @@ static const char *hear_line(struct helper *helper, int64_t deadline_ms)
 
 const char *helper_hear(struct helper *helper, int64_t deadline_ms)
 {
-    const char *line = hear_line(helper, deadline_ms);
-
-    if (line == NULL || helper->greeted)
-        return line;
-    if (strcmp(line, HELPER_NAME " " HELPER_VERSION) != 0)
-        return fail(helper, "is of another version: install carma-slurm again, and restart slurmd", false);
-    helper->greeted = true;
+    if (!helper->greeted) {
+        int64_t soon_ms = helper_now_ms() + GREETING_MS;
+        const char *line = hear_line(helper, soon_ms < deadline_ms ? soon_ms : deadline_ms);
+        if (line == NULL)
+            return NULL;
+        if (strcmp(line, HELPER_NAME " " HELPER_VERSION) != 0)
+            return fail(helper, "is of another version: install carma-slurm again, and restart slurmd", false);
+        helper->greeted = true;
+    }
     return hear_line(helper, deadline_ms);
 }
 

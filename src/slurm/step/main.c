@@ -174,9 +174,10 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN); /* a plugin that is gone keeps no end from being told */
     umask(077);
+    answer(HELPER_NAME " " HELPER_VERSION);
+    answer_send();
     request_read();
     step_read(&step);
-    answer(HELPER_NAME " " HELPER_VERSION);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(argv[2], verbs[i].verb) == 0)
             answer("end %d", verbs[i].serve(&step));
