@@ -251,14 +251,17 @@ static int take_pids(const json_t *list, struct lease_attach *attach, struct err
 
 int lease_attach_parse(const char *text, size_t length, struct lease_attach *attach, struct error *err)
 {
-    static const char *const known[] = {"cgroup", "pids", NULL};
+    static const char *const known[] = {"cgroup", "pids", "teller", NULL};
     json_t *json = load(text, length, err);
+    int64_t teller = 0;
     int rc = -EINVAL;
 
     *attach = (struct lease_attach){0};
     if (json && (rc = check_members(json, known, err)) == 0 &&
-        (rc = take_text(json, "cgroup", &attach->cgroup, err)) == 0 && (rc = check_cgroup(attach->cgroup, err)) == 0)
+        (rc = take_text(json, "cgroup", &attach->cgroup, err)) == 0 && (rc = check_cgroup(attach->cgroup, err)) == 0 &&
+        (rc = take_number(json, "teller", 2, INT32_MAX, &teller, err)) == 0)
         rc = take_pids(said(json, "pids"), attach, err);
+    attach->teller = (pid_t)teller;
     if (rc == 0 && !attach->cgroup && attach->count == 0)
         rc = error_set(err, EINVAL, "the step has neither a cgroup nor pids: name one of them");
     return finish(json, rc, err);

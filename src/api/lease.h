@@ -32,6 +32,7 @@ struct lease_attach {
     char *cgroup; /* owned; NULL: none */
     pid_t pids[LEASE_PIDS_MAX];
     size_t count;
+    pid_t teller; /* the parent of them all, which will tell their end; 0: not said */
 };
 
 int lease_attach_parse(const char *text, size_t length, struct lease_attach *attach, struct error *err);

@@ -31,7 +31,7 @@ expect_slurm_as_before() {
 
 expect_slurm_package() {
     library=/usr/lib/$(architecture)/slurm-wlm
-    for file in "$library/libcarma_spank.so" /usr/lib/carma/carma-slurm-agent /lib/systemd/system/carma-slurm-agent.service \
+    for file in "$library/libcarma_spank.so" /usr/lib/carma/carma-slurm-step /usr/lib/carma/carma-slurm-agent /lib/systemd/system/carma-slurm-agent.service \
         /usr/share/carma/slurm/job_submit.lua /usr/share/carma/slurm/cli_filter.lua /usr/share/carma/slurm/gres.conf \
         /usr/share/carma/slurm/plugstack.conf.d/carma.conf; do
         dpkg -S "$file" 2>&1 | grep -q '^carma-slurm: ' || fail "carma-slurm does not have $file"

@@ -97,6 +97,8 @@ TEST(test_attach)
         {"{\"pids\":[-5]}", false},
         {"{\"pids\":[\"5\"]}", false},
         {"{\"pids\":5}", false},
+        {"{\"pids\":[5],\"teller\":4}", true},
+        {"{\"pids\":[5],\"teller\":1}", false},
     };
 
     for (size_t i = 0; i < array_size(rows); i++) {

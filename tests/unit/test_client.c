@@ -301,7 +301,7 @@ static const struct {
     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\ncontent-length:  4 \r\n\r\n[ 1]", 0, 201, "[1]"},
     {"HTTP/1.0 200 OK\r\n\r\n[3]", 0, 200, "[3]"},
     {"HTTP/1.1 404 Not Found\nContent-Length: 6\n\n<html>", 0, 404, NULL},
-    {"HTTP/1.1 204 No Content\r\n\r\n", -EPROTO, 0, NULL},
+    {"HTTP/1.1 204 No Content\r\n\r\n", 0, 204, NULL},
     {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", -EPROTO, 0, NULL},
     {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n[1", -EPROTO, 0, NULL},
     {"HTTP/1.1 200 OK\r\nContent-Le", -EPROTO, 0, NULL},

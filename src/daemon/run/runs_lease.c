@@ -62,24 +62,15 @@ static bool is_carmas(const struct runs *runs, pid_t pid, pid_t parent)
     return parent == getpid();
 }
 
-/* Slurm's task while it is still root's: it speaks for itself, or the program that its plugin has started does, which
- * is a child of the task's or of its slurmstepd's. */
-static bool speaks_for(pid_t caller, pid_t pid, pid_t parent)
-{
-    struct proc_stat own;
-
-    return caller == pid ||
-           (proc_read_stat(caller, &own) == 0 && (own.parent == pid || (parent > 1 && own.parent == parent)));
-}
-
-/* A process of the lease's user, and of no other job, or one that is spoken for. */
-static int check_process(const struct runs *runs, const struct run *own, pid_t pid, pid_t caller,
+/* A process of the lease's user, and of no other job. Slurm's task is still root's: it speaks for itself, or its
+ * parent, a slurmstepd, is named. */
+static int check_process(const struct runs *runs, const struct run *own, pid_t pid, pid_t teller, pid_t caller,
                          struct lease_task *task, struct error *err)
 {
     struct proc_stat stat, again, parent;
     int gone = proc_read_stat(pid, &stat);
     uint64_t owner = gone ? 0 : runs_owner_of(runs, pid);
-    bool own_word = !gone && speaks_for(caller, pid, stat.parent);
+    bool own_word = pid == caller || (!gone && teller > 0 && teller == stat.parent);
     uid_t uid;
 
     if (gone || proc_read_uid(pid, &uid) < 0 || proc_read_stat(pid, &again) < 0 ||
@@ -140,7 +131,7 @@ int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const s
         (code = check_group(attach->cgroup, err)) < 0)
         return code;
     for (size_t i = 0; i < attach->count && code == 0; i++)
-        code = check_process(runs, run, attach->pids[i], caller, &tasks[i], err);
+        code = check_process(runs, run, attach->pids[i], attach->teller, caller, &tasks[i], err);
     if (code == 0)
         code = take(&run->lease, step, attach, tasks, err);
     return code < 0 ? code : tell(run, err);

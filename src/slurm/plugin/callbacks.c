@@ -231,6 +231,7 @@ static void say_task(FILE *request, spank_t spank)
     spank_get_item(spank, S_TASK_ID, &task);
     say_number(request, "task", task);
     say_number(request, "pid", getpid());
+    say_number(request, "parent", getppid());
 }
 
 /* How the task ended, and where its standard error went. */

@@ -203,7 +203,7 @@ int grant_join(const struct step *step, struct grant *grant)
         rc = others_enter(group, pid);
     if (rc)
         answer("error %s cannot be entered: %s", group, strerror(-rc));
-    body = json_pack("{s:s?, s:[i]}", "cgroup", own, "pids", (int)pid);
+    body = json_pack("{s:s?, s:[i], s:i}", "cgroup", own, "pids", (int)pid, "teller", (int)request_number("parent", 0));
     rc = ask_until(step->socket, ask_now_ms() + JOIN_WAIT_MS, "PUT", path, body, &reply, &grant->why);
     if (rc == 0)
         set_variables(step, grant);

@@ -41,16 +41,21 @@ static int prolog(struct step *step)
     return 0;
 }
 
+static void know_counts(struct step *step)
+{
+    if (step->known)
+        return;
+    step_ask_slurm(step);
+    step_write_down(step);
+}
+
 /* Now and then slurmd runs no prolog for a job that starts again on a node that it had. The epilog has removed what
- * the first one wrote. And slurmctld may not have answered the prolog. */
+ * the first one wrote. */
 static void make_up_for_prolog(struct step *step)
 {
     char node[64];
 
-    if (!step->known) {
-        step_ask_slurm(step);
-        step_write_down(step);
-    }
+    know_counts(step); /* or slurmctld has not answered the prolog */
     /* A batch step's environment is Slurm's, another's the user's word. */
     if (!step->batch || spool_get_text(step->spool, step->job, "node", node, sizeof node))
         return;
@@ -122,10 +127,7 @@ static int end_of_task(struct step *step)
 
     request_read();
     status = (int)request_number("status", 0);
-    if (!step->known) { /* an epilog that came late has removed what the prolog wrote */
-        step_ask_slurm(step);
-        step_write_down(step);
-    }
+    know_counts(step); /* an epilog that came late has removed what the prolog wrote */
     if (step->counts.gpus == 0)
         return 0;
     if (!step->batch) {
