@@ -79,6 +79,8 @@ KNOWN = {
     "torch.utils._sympy.functions": {"Max": max},
     "sympy": {"Basic": _Nowhere},
 }  # fmt: skip
+# Parts that do not need the rest. Others import each other in the order that their package begins with.
+ALONE = frozenset(["torch._dynamo.config", "torch._dynamo._trace_wrapped_higher_order_op"])
 SETTINGS = {"torch._dynamo": "torch._dynamo.config", "torch.fx.experimental.symbolic_shapes": "torch.fx.experimental._config"}
 
 
@@ -142,14 +144,13 @@ class _Loaded(_Later):
 
 class _Finder:
     def find_spec(self, name, path=None, target=None):
-        package = sys.modules.get(name.partition(".")[0])
-        if isinstance(package, _Empty) and package.__name__ != name:  # its parts need all of it
-            fill(package)
+        parent = sys.modules.get(name.rpartition(".")[0])
+        if isinstance(parent, _Empty) and name not in KNOWN and name not in ALONE:
+            fill(parent)
         if name in sys.modules:  # it came with the package
             spec = sys.modules[name].__spec__
             spec.loader = _Loaded(spec.loader)
             return spec
-        parent = sys.modules.get(name.rpartition(".")[0])
         whole = getattr(parent, "__name__", None) in KNOWN and not isinstance(parent, _Empty)
         spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name in KNOWN and not whole else None
         if spec is not None and spec.loader is not None:

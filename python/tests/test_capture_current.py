@@ -399,6 +399,24 @@ for length in itertools.count(5):
             self.assertIn(doubt, self.file().doubts)
             self.assertIn(4 * length * 8 * 4, self.file().sizes("a", steps, "forward"))
 
+    def test_a_loss_of_a_repeated_micro_step_is_scaled_in_place(self):
+        text = """
+import torch
+class Learner(torch.nn.Linear):
+    def forward(self, source):
+        return super().forward(source).sum()
+model = Learner(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(20):
+    loss = model(torch.zeros(4, 8).cuda())
+    loss *= 0.2
+    loss.backward()
+    if step % 5 == 4:
+        optimizer.step()
+"""
+        done, _ = self.script(text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_an_example_batch_stands_in_for_data_that_are_not_here(self):
         import numpy
 
