@@ -2,7 +2,7 @@
  * the configuration, a GPU (gpus/apply_gpu.c), a snapshot (snapshot.c), a user, a job. A job's record first gets its
  * next state (job.c: job_state_after), then its own case of apply_to_job; enter_state puts the job where that state
  * belongs: a queue (order.c), GPUs left, the end. At last all that the record has taught reaches those that wait
- * (waiting/alike.c: alike_take_news).
+ * (waiting/autocluster.c: autocluster_take_news).
  *
  * To add a record: a row of records.def, which says what to add where it has members; a case here where it has an
  * effect. */
@@ -21,7 +21,7 @@
 #include "core/gpus/closing.h"
 #include "core/idle.h"
 #include "core/jobs.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/need/fence.h"
 #include "core/need/overuse.h"
@@ -33,7 +33,7 @@
 #include "core/use.h"
 #include "core/users.h"
 #include "core/verdict.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/array.h"
 #include "core/waiting/depend.h"
 #include "core/waiting/eligible.h"
@@ -113,15 +113,15 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     if (core->reserved_job && (others || !config->backfill)) /* the rule by which it would end is another */
         end_reservation(core, core_job_by_id(core, core->reserved_job), 0);
     if (others)
-        alike_leave_lines(core);
+        autocluster_leave_lines(core);
     core->config = *config;
     core->moves_due = true; /* the bound may be another */
     if (others)
-        alike_join_lines(core);
+        autocluster_join_lines(core);
     core->policy = policy;
     sharing_reconfigured(core);
     prior_refresh(core);
-    alike_all_changed(core);
+    autocluster_all_changed(core);
     gpus_open(core);
     return 0;
 }
@@ -169,7 +169,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
         end_reservation(core, before, at_ns);
         if (core->config.order == ORDER_FAIR)
             before->gave_way_ns = at_ns;
-        alike_set_examined(core, before->alike, 0);
+        autocluster_set_examined(core, before->autocluster, 0);
     }
     if (reserved->count == 0)
         return;
@@ -179,7 +179,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
         gpu->reserved_ns = at_ns;
     }
     core->reserved_job = job->id;
-    alike_set_examined(core, job->alike, 0); /* its gain there counts no more */
+    autocluster_set_examined(core, job->autocluster, 0); /* its gain there counts no more */
 }
 
 /* The monitor would offer the GPU again until the new job's memory shows. A job of unknown need may use more than it
@@ -303,8 +303,8 @@ static void change_wants(struct core *core, struct job *job, const struct record
     const struct record_submitted *before = job->wants;
 
     end_reservation(core, job, at_ns);
-    if (job->alike)
-        alike_leave(core, job);
+    if (job->autocluster)
+        autocluster_leave(core, job);
     job->wants = common_wants_join(&core->wants, wants);
     common_wants_leave(&core->wants, before);
 }
@@ -314,7 +314,7 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
                            struct error *err)
 {
     struct record_submitted wants = *job->wants;
-    bool waits = job->alike;
+    bool waits = job->autocluster;
 
     if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0 ||
         wants.gpus == 0)
@@ -330,7 +330,7 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
         job->reservation_source = SOURCE_ESTIMATED;
     }
     if (waits)
-        alike_join(core, job);
+        autocluster_join(core, job);
     core->corrections_due = true; /* of one that runs, at the next decision */
     core->activity_version++;
     learn_estimate(core, job, wants.request_bytes);
@@ -428,8 +428,8 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
 {
     if (state != JOB_QUEUED)
         end_reservation(core, job, at_ns);
-    if (job->alike)
-        alike_leave(core, job);
+    if (job->autocluster)
+        autocluster_leave(core, job);
     /* that it runs may be known only after its memory, for which it waits to be shrunk */
     if (state != JOB_RUNNING && state != JOB_SUSPENDED)
         queue_remove(job);
@@ -476,7 +476,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
 static void take_report(struct core *core, struct job *job, const struct record *record)
 {
     seen_note(core, job, record);
-    company_learn_speed(core, job, record);
+    pairs_learn_speed(core, job, record);
 }
 
 /* A signal that could not be delivered is not worth trying again at once. */
@@ -752,7 +752,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
         core->ended_count = 0;
     status = apply(core, record, err);
     core->applied++;
-    alike_take_news(core);
+    autocluster_take_news(core);
     if (record->type == RECORD_RECONFIGURED || record->type == RECORD_FORGOTTEN || record_is_state(record->type))
         core->activity_version++;
     if (status == 0 && record_is_state(record->type))

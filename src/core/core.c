@@ -6,12 +6,12 @@
 
 #include "base/units.h"
 #include "core/jobs.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/readings.h"
 #include "core/need/need.h"
 #include "core/state.h"
 #include "core/users.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/depend.h"
 #include "core/waiting/order.h"
 
@@ -37,7 +37,7 @@ void core_free(struct core *core)
 
     if (!core)
         return;
-    alike_free(core);
+    autocluster_free(core);
     depend_free_tellers(core);
     HASH_ITER (hh, core->jobs, job, next) {
         HASH_DEL(core->jobs, job);

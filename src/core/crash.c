@@ -104,27 +104,27 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
-static bool has_company(const struct core *core, const struct job *job)
+static bool is_collocated(const struct core *core, const struct job *job)
 {
-    bool company = false;
+    bool collocated = false;
 
     for (uint32_t i = 0; i < job->placement_count; i++) {
         const struct gpu *gpu = core->gpus[job->placements[i].gpu];
-        company |= gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
+        collocated |= gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
     }
-    return company;
+    return collocated;
 }
 
 bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const struct record *end)
 {
     int64_t total = smallest_total(core, job);
 
-    return has_company(core, job) && job_peak_bytes(job) > 0 && end->exited.used_bytes >= total - total / FULL_PART;
+    return is_collocated(core, job) && job_peak_bytes(job) > 0 && end->exited.used_bytes >= total - total / FULL_PART;
 }
 
 bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
 {
-    return (job->fence_bytes >= 0 || has_company(core, job)) && end->exited.used_bytes >= 0 &&
+    return (job->fence_bytes >= 0 || is_collocated(core, job)) && end->exited.used_bytes >= 0 &&
            borne_out(core, job, end, true);
 }
 

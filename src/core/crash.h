@@ -27,8 +27,8 @@ struct record_exited;
 /* Takes down the facts of the job's end, while it still has its GPUs; learns from them. `end`: an EXITED or a LOST. */
 void crash_note(struct core *core, struct job *job, const struct record *end);
 
-/* Whether a limit that carma chose, a fence or company, left the job too little memory, as far as that was observed at
- * its end (an EXITED). While it still has its GPUs. */
+/* Whether a limit that carma chose, a fence or neighbours, left the job too little memory, as far as that was observed
+ * at its end (an EXITED). While it still has its GPUs. */
 bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end);
 
 /* Whether one of its GPUs, on which others had memory too, was full at its end. Likewise. */

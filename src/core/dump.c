@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/strbuf.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/learn/learn.h"
 #include "core/snapshot.h"
 #include "core/state.h"
@@ -67,10 +67,10 @@ static void dump_user(struct strbuf *text, const struct user *user)
             text, "user %" PRIu32 " unfinished=%" PRIu32 " running=%" PRIu32 " gpus=%" PRIu32 " memory=%" PRIu64 "\n",
             user->uid, user->unfinished, user->running, user->gpus, user->memory_bytes);
     for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
-        if (profile->kin)
-            strbuf_printf(text, "kin of %" PRIu32 "/%s %" PRIu32 "/%" PRIu32 " likely=%" PRId64 "\n", user->uid,
-                          profile->workload, profile->kin->completed, profile->kin->profiles,
-                          profile->kin->likely_bytes);
+        if (profile->program)
+            strbuf_printf(text, "program of %" PRIu32 "/%s %" PRIu32 "/%" PRIu32 " likely=%" PRId64 "\n", user->uid,
+                          profile->workload, profile->program->completed, profile->program->profiles,
+                          profile->program->likely_bytes);
 }
 
 char *core_dump(const struct core *core)

@@ -9,7 +9,7 @@
 
 #include "core/record.h"
 
-struct alike;
+struct autocluster;
 struct awaited;
 struct job_array;
 struct job;
@@ -130,9 +130,9 @@ struct job {
     struct queue *queue;                       /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
-    uint32_t stray_count; /* GPUs that it was not given, and was observed on in this run */
-    uint32_t rank;        /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
-    struct alike *alike;  /* while it waits: the jobs that nothing tells from it (alike.h): a cache */
+    uint32_t stray_count;            /* GPUs that it was not given, and was observed on in this run */
+    uint32_t rank;                   /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
+    struct autocluster *autocluster; /* while it waits: the jobs that nothing tells from it (autocluster.h): a cache */
     struct {
         struct job *before, *behind;
     } by_turn[BY_TURN_KINDS]; /* below it, in a tree that it stands in: a cache */

@@ -6,7 +6,7 @@
 #include "core/place.h"
 
 #include "core/apply.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/need/fence.h"
 #include "core/need/need.h"
 #include "core/qualify.h"
@@ -14,7 +14,7 @@
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 
 /* The first `wanted` GPUs that are idle, in index order; false when there are fewer. */
 static bool choose_idle(const struct core *core, const struct job *job, struct record_placed *placed)
@@ -33,7 +33,7 @@ static bool may_qualify(const struct core *core, const struct job *job, const st
     return gpu->resident_count == 0 ||
            (gpu_free_bytes(core, gpu) >= needed_bytes &&
             (!core_gates_slowdown(core) || job->id == core->reserved_job ||
-             slowdown_bands(core, gpu, job->user) >> slowdown_band(company_activity(job)) & 1));
+             slowdown_bands(core, gpu, job->user) >> slowdown_band(pairs_activity(job)) & 1));
 }
 
 /* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */
@@ -73,16 +73,17 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
     return !idle_only && choose_shared(core, job, now_ns, placed);
 }
 
-static uint64_t last_look(const struct alike *alike)
+static uint64_t last_look(const struct autocluster *autocluster)
 {
-    return alike->examined && alike->line->searched > alike->examined ? alike->line->searched : alike->examined;
+    return autocluster->examined && autocluster->line->searched > autocluster->examined ? autocluster->line->searched
+                                                                                        : autocluster->examined;
 }
 
 /* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
  * in vain. This keeps decisions cheap with a long queue and many GPUs. */
 static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    uint64_t since = last_look(job->alike);
+    uint64_t since = last_look(job->autocluster);
     int64_t needed_bytes;
 
     if (since == 0)
@@ -147,7 +148,7 @@ bool core_place(struct core *core, struct job *job, int64_t now_ns, struct recor
     if (!worth_another_look(core, job, now_ns))
         return false;
     if (!choose_gpus(core, job, now_ns, placed)) {
-        alike_set_examined(core, job->alike, core->openings);
+        autocluster_set_examined(core, job->autocluster, core->openings);
         return false;
     }
     placed->reserved_bytes = need_memory(core, job, &placed->reservation_source);

@@ -16,7 +16,7 @@
 #include "core/gpus/allotment.h"
 #include "core/gpus/closing.h"
 #include "core/gpus/suits.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/share/seen.h"
@@ -45,12 +45,12 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
     return with.measured ? REASON_PAIR : REASON_TURNS;
 }
 
-#define COMPANY_MAX 64
+#define NEIGHBOURS_MAX 64
 
 /* A GPU as it will be once the residents have gone that were there when it was reserved. */
 struct later {
     struct gpu gpu;
-    struct job *company[COMPANY_MAX], reserved;
+    struct job *neighbours[NEIGHBOURS_MAX], reserved;
     int64_t left_bytes; /* beside the job that has it reserved; negative: nobody may come */
 };
 
@@ -59,7 +59,7 @@ static void look_later(const struct core *core, const struct gpu *gpu, struct la
     const struct job *head = core_job_by_id(core, gpu->reserved_for);
     int64_t reserved = need_memory(core, head, NULL);
 
-    later->gpu = (struct gpu){.residents = later->company,
+    later->gpu = (struct gpu){.residents = later->neighbours,
                               .total_bytes = gpu->total_bytes,
                               .share = gpu->share,
                               .instance = gpu->instance,
@@ -72,11 +72,11 @@ static void look_later(const struct core *core, const struct gpu *gpu, struct la
         later->left_bytes = -1;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
-            if (later->gpu.resident_count + 1 >= array_size(later->company)) {
+            if (later->gpu.resident_count + 1 >= array_size(later->neighbours)) {
                 later->left_bytes = -1;
                 return;
             }
-            later->company[later->gpu.resident_count++] = gpu->residents[i];
+            later->neighbours[later->gpu.resident_count++] = gpu->residents[i];
             later->left_bytes -= gpu->residents[i]->reserved_bytes;
         }
 }
@@ -86,7 +86,7 @@ static void reserved_comes(const struct core *core, const struct gpu *gpu, struc
 {
     later->reserved = *core_job_by_id(core, gpu->reserved_for);
     later->reserved.share = sharing_mode_of(core, &later->reserved, &later->gpu);
-    later->company[later->gpu.resident_count++] = &later->reserved;
+    later->neighbours[later->gpu.resident_count++] = &later->reserved;
 }
 
 /* A job that comes after a reservation must fit beside the job that holds it, once the earlier residents have gone. It
@@ -98,7 +98,7 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
     int64_t reservation = need_memory(core, job, NULL);
 
     if (need_is_guessed(core, job))
-        reservation = kin_careful_bytes(job); /* the head must not wait for a wrong guess */
+        reservation = program_careful_bytes(job); /* the head must not wait for a wrong guess */
     if (reservation < 0 || job->wants->exclusive)
         return false;
     look_later(core, gpu, &later);
@@ -162,7 +162,7 @@ bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu
 /* What unmanaged processes hold may stay as well, and be his. */
 bool gpu_will_be_for(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    struct job *own[COMPANY_MAX];
+    struct job *own[NEIGHBOURS_MAX];
     struct gpu later = *gpu;
     struct slowdown with;
     uint32_t source;

@@ -160,8 +160,8 @@ enum exit_evidence {
     EVIDENCE_ITSELF = 8, /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
     EVIDENCE_FENCE = 16, /* it had come to its fence */
     EVIDENCE_LIMITED =
-        32,            /* it had a fence or company, and the observed memory bears out that this left it too little */
-    EVIDENCE_OWN = 64, /* it ended with an error of its own: a bug */
+        32, /* it had a fence or neighbours, and the observed memory bears out that this left it too little */
+    EVIDENCE_OWN = 64,     /* it ended with an error of its own: a bug */
     EVIDENCE_SERVER = 128, /* its MPS server's log says that it was refused memory shortly before its end */
     EVIDENCE_FULL = 256    /* a GPU that it used and shared was full at its end */
 };
@@ -389,7 +389,7 @@ struct record_state_profile {
     struct record_failure failure;
 };
 
-struct record_state_measure { /* core/learn/company.h */
+struct record_state_measure { /* core/learn/pairs.h */
     uint32_t uid;
     char workload[RECORD_WORKLOAD_SIZE];
     uint32_t beside_uid;

@@ -9,9 +9,9 @@
 
 #include "core/gpus/allotment.h"
 #include "core/gpus/apply_gpu.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/jobs.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
@@ -113,7 +113,7 @@ static void take_profile(const struct profile *profile, int64_t at_ns, struct re
 
 static void take_measure(const struct measure *measure, int64_t at_ns, struct record_list *out)
 {
-    const struct company_key *key = &measure->key;
+    const struct pairs_key *key = &measure->key;
     struct record record = {.type = RECORD_STATE_MEASURE, .at_ns = at_ns};
 
     record.state_measure = (struct record_state_measure){.uid = key->of->user->uid,
@@ -346,7 +346,7 @@ static int restore_profile(struct core *core, const struct record *record, struc
     PROFILE_MEMBERS(RESTORE);
 #undef RESTORE
     if (profile->runs)
-        kin_completed(core, profile, profile->first_bytes);
+        program_completed(core, profile, profile->first_bytes);
     return 0;
 }
 
@@ -364,9 +364,9 @@ static int restore_measure(struct core *core, const struct record *record, struc
         of = learn_find(core, state->uid, state->workload);
         beside = learn_find(core, state->beside_uid, state->beside);
     }
-    measure.key = (struct company_key){.of = of, .beside = beside, .share = state->share, .kind = state->kind};
+    measure.key = (struct pairs_key){.of = of, .beside = beside, .share = state->share, .kind = state->kind};
     if (core->jobs || !of || (!beside && *state->beside) || state->share >= SHARE_MODE_COUNT ||
-        state->kind >= COMPANY_KINDS || !company_note(core, &measure))
+        state->kind >= PAIRS_KINDS || !pairs_note(core, &measure))
         return nonsense(record, err);
     return 0;
 }

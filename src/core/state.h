@@ -12,8 +12,8 @@
 #include "core/user.h"
 #include "core/waiting/queue.h"
 
-struct alike;
-struct alikes_of_width;
+struct autocluster;
+struct autoclusters_of_width;
 struct awaited;
 struct common_wants;
 struct job_array;
@@ -84,10 +84,10 @@ struct core {
     struct order_known *order_known; /* owned; by itself, since looking at a const core fills it (order.c) */
     uint64_t openings;
     struct gpu *last_opened;
-    struct alike *alikes; /* uthash, owned */
-    struct line *lines;   /* owned list (utlist), with these two and those of users (user.line); NULL: none yet */
+    struct autocluster *autoclusters; /* uthash, owned */
+    struct line *lines; /* owned list (utlist), with these two and those of users (user.line); NULL: none yet */
     struct line *apart, *common;
-    struct alikes_of_width *widths; /* owned array */
+    struct autoclusters_of_width *widths; /* owned array */
     uint32_t width_count;
     size_t width_capacity;
     struct gpu_space *spaces; /* owned array: of the GPUs, the largest first, as found last (waiting/backfill.c) */

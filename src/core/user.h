@@ -11,7 +11,7 @@
 
 struct core;
 struct job;
-struct kin;
+struct program_history;
 struct prior;
 struct profile;
 
@@ -41,14 +41,14 @@ struct user {
     int64_t kept_ns;       /* until when GPUs were kept for a job of his (waiting/reserve.h); 0: never */
     int64_t held_permille; /* of GPUs, by those of his jobs that have some: follows from them */
     uint64_t use_changes;  /* of use, use_ns and held_permille: a cache's version (waiting/order.c) */
-    struct line *line;     /* borrowed: his jobs that wait in turns (waiting/alike.h); NULL: none yet */
+    struct line *line;     /* borrowed: his jobs that wait in turns (waiting/autocluster.h); NULL: none yet */
     struct prior *own;     /* owned: of the user's workloads; NULL: none has completed (core/guess/prior.h) */
     struct prior *told;    /* owned: the same, as others are told of it */
     int64_t likely_bytes;  /* of a workload of unknown need, others' figures folded in: a cache, as is the next */
     int64_t careful_bytes;
-    struct profile *profiles; /* uthash by workload, owned, the latest submitted last (core/learn/learn.h) */
-    struct kin *kins;         /* uthash by program, owned: a cache */
-    uint32_t measures;        /* as counted last, of the user's workloads (core/learn/company.c) */
+    struct profile *profiles;         /* uthash by workload, owned, the latest submitted last (core/learn/learn.h) */
+    struct program_history *programs; /* uthash by program, owned: a cache */
+    uint32_t measures;                /* as counted last, of the user's workloads (core/learn/pairs.c) */
     UT_hash_handle hh;
 };
 

@@ -1,7 +1,7 @@
 /* How this file works: the table of users, and what goes with it. A user is made with the first record that names him
  * (user_of), and his workloads are forgotten in three ways: the oldest beyond LEARN_MOST_PROFILES at a submission,
  * those that an administrator names (users_forget), all with the core. Each way takes a workload back from all who
- * count it: its measures (company.c), its program (guess/kin.c), the distributions (guess/prior.c). */
+ * count it: its measures (pairs.c), its program (guess/program_history.c), the distributions (guess/prior.c). */
 #include "core/users.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "core/guess/kin.h"
-#include "core/learn/company.h"
+#include "core/guess/program_history.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/state.h"
 
@@ -82,8 +82,8 @@ static void make_latest(struct profile *profile)
 
 static void drop(struct core *core, struct profile *profile)
 {
-    company_forget_profile(core, profile);
-    kin_forget_profile(core, profile);
+    pairs_forget_profile(core, profile);
+    program_forget_profile(core, profile);
     if (profile->news)
         LL_DELETE2(core->news, profile, next_news);
     HASH_DEL(profile->user->profiles, profile);
@@ -124,7 +124,7 @@ void users_free(struct core *core)
     HASH_ITER (hh, core->users, user, next) {
         struct profile *profile, *other;
         HASH_DEL(core->users, user);
-        kins_free(user);
+        programs_free(user);
         HASH_ITER (hh, user->profiles, profile, other) {
             HASH_DEL(user->profiles, profile);
             free(profile);
@@ -153,14 +153,14 @@ static void forget_workload(struct core *core, struct profile *profile)
         drop(core, profile);
         return;
     }
-    company_forget_profile(core, profile);
-    kin_forget_profile(core, profile);
+    pairs_forget_profile(core, profile);
+    program_forget_profile(core, profile);
     profile->runs = 0;
     profile->tells = false;
     profile->first_bytes = profile->distance_sum = profile->distance_squares = 0;
     profile->outgrown_bytes = profile->peak_bytes = profile->estimated_bytes = 0;
     learn_nothing(profile);
-    profile->kin = kin_of_new(user, profile->workload);
+    profile->program = program_of_new(user, profile->workload);
     core->openings++;
     learn_note_news(core, profile, NEWS_COMPANY); /* a GPU that failed is avoided no longer, either */
     learn_open_where_placed(core, profile);

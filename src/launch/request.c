@@ -14,9 +14,9 @@
 /* The text is a row of "key=value" strings, each with its NUL. Both sides come from one installation, so it has no
  * version; a key that the other side does not know is an error. */
 
-/* A row is a member of struct request, whose name is the key, and the value that request_print() sends for it: one of
- * the launch, or `found`, what it has to work out. A text that is NULL is left out. The lists of arguments and of the
- * environment have one entry for each element. */
+/* A row is a member of struct shepherd_request, whose name is the key, and the value that request_print() sends for it:
+ * one of the launch, or `found`, what it has to work out. A text that is NULL is left out. The lists of arguments and
+ * of the environment have one entry for each element. */
 #define REQUEST_FIELDS(TEXT, NUMBER)                                                                                   \
     TEXT(run_directory, launch->run_directory)                                                                         \
     NUMBER(job, launch->job)                                                                                           \
@@ -126,7 +126,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
 }
 
 struct parser {
-    struct request *request;
+    struct shepherd_request *request;
     size_t argument_capacity;
     size_t environment_capacity;
 };
@@ -140,7 +140,7 @@ static void list_add(char ***items, size_t *count, size_t *capacity, char *value
 
 static bool take(struct parser *parser, const char *key, char *value)
 {
-    struct request *request = parser->request;
+    struct shepherd_request *request = parser->request;
 
 #define TAKE(member, read)                                                                                             \
     if (strcmp(key, #member) == 0) {                                                                                   \
@@ -159,11 +159,11 @@ static bool take(struct parser *parser, const char *key, char *value)
     return true;
 }
 
-int request_parse(char *text, size_t length, struct request *request, struct error *err)
+int request_parse(char *text, size_t length, struct shepherd_request *request, struct error *err)
 {
     struct parser parser = {.request = request};
 
-    *request = (struct request){0};
+    *request = (struct shepherd_request){0};
     for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
         char *key = text + at, *equals = strchr(key, '=');
         if (!equals)
@@ -183,7 +183,7 @@ int request_parse(char *text, size_t length, struct request *request, struct err
     return 0;
 }
 
-int request_map(int fd, struct request *request, struct error *err)
+int request_map(int fd, struct shepherd_request *request, struct error *err)
 {
     struct stat st;
     char *text;
@@ -196,11 +196,11 @@ int request_map(int fd, struct request *request, struct error *err)
     return request_parse(text, (size_t)st.st_size, request, err);
 }
 
-void request_release(struct request *request)
+void request_release(struct shepherd_request *request)
 {
     for (size_t i = 0; i < array_size(request->script_words); i++)
         free(request->script_words[i]);
     free(request->arguments);
     free(request->environment);
-    *request = (struct request){0};
+    *request = (struct shepherd_request){0};
 }

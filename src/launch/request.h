@@ -14,7 +14,7 @@
 #define DIRECTORY_FD 4
 
 /* The shepherd's view. All pointers lead into the text that was parsed, but for those that are owned. */
-struct request {
+struct shepherd_request {
     const char *run_directory;
     bool lease;
     uint64_t job;
@@ -64,10 +64,10 @@ struct request {
 void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text);
 
 /* Parses the text that request_print() gave; it ends with a NUL and must outlive the request. */
-int request_parse(char *text, size_t length, struct request *request, struct error *err);
+int request_parse(char *text, size_t length, struct shepherd_request *request, struct error *err);
 
 /* The same of a file with that text. Its mapping stays for the program's life: the request's strings are in it. */
-int request_map(int fd, struct request *request, struct error *err);
-void request_release(struct request *request);
+int request_map(int fd, struct shepherd_request *request, struct error *err);
+void request_release(struct shepherd_request *request);
 
 #endif

@@ -31,7 +31,7 @@ def matches(expected, got):
     return bool(got) and expected[0] == got[0] and matches(expected[1:], got[1:])
 
 
-def alike_all(lines, alike):
+def autocluster_all(lines, alike):
     """All lines so, but for the status that `echo $?` prints."""
     return [line if before.endswith("echo $?") else alike(line) for before, line in zip(["", *lines], lines)]
 
@@ -56,7 +56,7 @@ class Screen:
         while select.select([self.master], [], [], 0.1)[0]:
             self.seen += os.read(self.master, 65536)
         text = re.sub(r"\^[C\]]", "", self.seen.decode(errors="replace").replace("\r", ""))
-        return alike_all([line for line in text.splitlines() if line], alike)
+        return autocluster_all([line for line in text.splitlines() if line], alike)
 
     def close(self):
         self.bash.kill()
@@ -79,7 +79,7 @@ def transcript(text, directory, environment, alike=str.rstrip):
         for line in text.splitlines():
             prompt, typed = PROMPT.fullmatch(line).groups() if PROMPT.fullmatch(line) else ("", line)
             if not prompt and line not in KEYS:
-                wanted.append(line if line == "..." else alike_all([before, line], alike)[1])
+                wanted.append(line if line == "..." else autocluster_all([before, line], alike)[1])
                 before, previous = line, None
                 continue
             if not (typed in KEYS and previous in KEYS) and not shown([alike(prompt)] if prompt else []):

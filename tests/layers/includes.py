@@ -69,17 +69,17 @@ INSIDE = {
     },
 }
 # The order of src/core: a file, its code and its header, sees those named before it. A header that is named by itself
-# holds what lower files need; its code comes later. (guess/kin.c and guess/prior.c call each other by guess/prior.h.)
+# holds what lower files need; its code comes later. (guess/program_history.c and guess/prior.c call each other by guess/prior.h.)
 CORE = [
     "config", "quantum", "reason.h", "policy/policy", "record", "learn/profile", "common_wants", "verdict",
     "guess/prior.h",
     "job", "core.h", "waiting/queue.h", "waiting/by_turn", "ledger.h", "user.h", "state", "waiting/queue", "ledger",
     "user",
-    "guess/kin", "guess/prior", "learn/learn", "learn/company", "use", "need/overuse", "gpus/suits", "share/sharing", "need/need", "need/fence",
+    "guess/program_history", "guess/prior", "learn/learn", "learn/pairs", "use", "need/overuse", "gpus/suits", "share/sharing", "need/need", "need/fence",
     "share/rates", "share/slowdown", "share/seen", "learn/readings",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
-    "gpus/allotment", "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order", "waiting/places",
+    "gpus/allotment", "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/vacancy", "waiting/autocluster", "waiting/order", "waiting/places",
     "waiting/depend", "waiting/array", "users", "jobs", "core",
     "idle", "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/turn", "waiting/backfill", "decide",
     "reason",

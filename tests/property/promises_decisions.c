@@ -3,7 +3,7 @@
 
 #include "promises.h"
 #include "core/need/fence.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 
 /* The rules of src/core/share/sharing.h, from the world's knowledge of residents. */
 static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)
@@ -168,7 +168,7 @@ static void check_guess(const struct world *world, uint64_t id, const struct rec
             !job->oom_charged)
             fail(world, "job %" PRIu64 " may use %" PRId64 " of the %" PRId64 " that others leave", id,
                  placed->fence_bytes, room);
-        if (placed->fence_bytes < 0 && room < total && room < kin_careful_bytes(core_find_job(world->core, id)) &&
+        if (placed->fence_bytes < 0 && room < total && room < program_careful_bytes(core_find_job(world->core, id)) &&
             fence_around(placed->reserved_bytes) < total)
             fail(world, "job %" PRIu64 " has no fence, and joins others where %" PRId64 " are free", id, room);
     }

@@ -129,7 +129,7 @@ static void check_jobs(struct world *world)
 }
 
 /* Work conservation: a job that others do not keep waiting is placed in the very decision in which it fits. The
- * shortcuts by which decisions skip jobs (decide.c, worth_another_look; alike.c) never skip one that fits. */
+ * shortcuts by which decisions skip jobs (decide.c, worth_another_look; autocluster.c) never skip one that fits. */
 static void check_nobody_waits_in_vain(const struct world *world)
 {
     const struct core *core = world->core;

@@ -3,7 +3,7 @@
  *
  *   - guess: no need is guessed more than 25% apart, by one liar, or by a fifth of five users or more
  *   - guess: with fewer users it is at most 25% above what the user's own runs tell, and never below
- *   - programs, workloads with their memory and activity, speeds alone and in company: equal
+ *   - programs, workloads with their memory and activity, speeds alone and beside others: equal
  *   - forgotten liars have taught nothing: all is equal
  *
  * The seed of a failing run is printed. Give it as an argument to repeat that run alone, and a number as the second to
@@ -15,9 +15,9 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "random.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/core.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/learn/learn.h"
 #include "core/ledger.h"
 #include "core/state.h"
@@ -172,7 +172,7 @@ static bool is_lied(const struct history *history, const struct measure *measure
 static bool taught_honest(const struct history *history, const struct profile *profile)
 {
     for (const struct measure *measure = history->all->measures; measure; measure = measure->hh.next)
-        if (measure->key.of == profile && measure->at_ns == history->now_ns && measure->key.kind == COMPANY_SPEED &&
+        if (measure->key.of == profile && measure->at_ns == history->now_ns && measure->key.kind == PAIRS_SPEED &&
             !is_lied(history, measure))
             return true;
     return false;
@@ -223,8 +223,9 @@ static void check_workloads(const struct history *history, const struct user *wi
                with->uid, "the memory of a workload");
         expect(history, a->activity_permille == b->activity_permille && a->variance == b->variance, with->uid,
                "the activity of a workload");
-        expect(history, !a->kin == !b->kin && (!a->kin || a->kin->likely_bytes == b->kin->likely_bytes), with->uid,
-               "the program of a workload");
+        expect(history,
+               !a->program == !b->program && (!a->program || a->program->likely_bytes == b->program->likely_bytes),
+               with->uid, "the program of a workload");
     }
 }
 

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "core/snapshot.h"
 #include "core/state.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/order.h"
 #include "random.h"
 

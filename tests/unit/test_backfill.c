@@ -64,7 +64,7 @@ CORE_TEST(test_jobs_that_are_alike_keep_their_order)
     jobs[1] = submit_workload(f, "w", 1, 25 * GIB, 100);
     jobs[2] = submit_workload(f, "w", 1, 25 * GIB, 100);
     assert_nothing_decided(f);
-    assert_ptr_equal(core_find_job(f->core, jobs[2])->alike, core_find_job(f->core, jobs[0])->alike);
+    assert_ptr_equal(core_find_job(f->core, jobs[2])->autocluster, core_find_job(f->core, jobs[0])->autocluster);
     job_event(f, RECORD_HELD, jobs[0]); /* to come back to its place */
     job_event(f, RECORD_RELEASED, jobs[0]);
     job_event(f, RECORD_CANCELLED, jobs[1]);
@@ -165,7 +165,7 @@ CORE_TEST(test_who_had_gpus_is_alike_nobody)
     exits(f, 1, EXIT_TIMEOUT, -1);
     assert_goes_to(f, 2, "0");
     assert_int_equal(core_find_job(f->core, 1)->state, JOB_QUEUED);
-    assert_ptr_not_equal(core_find_job(f->core, 1)->alike, core_find_job(f->core, 3)->alike);
+    assert_ptr_not_equal(core_find_job(f->core, 1)->autocluster, core_find_job(f->core, 3)->autocluster);
 }
 
 CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)

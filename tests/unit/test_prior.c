@@ -1,7 +1,7 @@
 /* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/guess/prior.h). */
 #include "core_fixture.h"
 #include "core/need/fence.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/learn/learn.h"
 #include "core/users.h"
 
@@ -325,11 +325,11 @@ PRIOR_TEST(test_a_program_s_own_workloads_count_more)
     run_of_program(f, 2, 4, 3 * GIB);
     ask_for(f, "p:new", 6 * GIB);
     uint64_t job = submit_of(f, "p:new", -1);
-    assert_int_equal(kin_careful_bytes(core_find_job(f->core, job)), user_find(f->core, 0)->careful_bytes);
+    assert_int_equal(program_careful_bytes(core_find_job(f->core, job)), user_find(f->core, 0)->careful_bytes);
     uint64_t other = submit_of(f, "q:new", -1); /* of another program; so is one whose name says none */
     assert_int_equal(request_of(f, other, NULL), LIKELY);
     assert_int_equal(request_of(f, submit_of(f, "p", -1), NULL), LIKELY);
-    assert_int_equal(kin_careful_bytes(core_find_job(f->core, other)), user_find(f->core, 0)->careful_bytes);
+    assert_int_equal(program_careful_bytes(core_find_job(f->core, other)), user_find(f->core, 0)->careful_bytes);
     assert_int_equal(starts_with(f, job), 6 * GIB);
 }
 
@@ -340,7 +340,7 @@ PRIOR_TEST(test_a_program_whose_workloads_differ)
     run_of_program(f, 0, 4, 3 * GIB);
     run_of_program(f, 4, 1, 4 * GIB);
     ask_for(f, "p:new", user_find(f->core, 0)->likely_bytes);
-    assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))),
+    assert_int_equal(program_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))),
                      user_find(f->core, 0)->careful_bytes);
     core_free(restored(f, &taken)); /* a snapshot holds programs */
 }
@@ -350,7 +350,7 @@ PRIOR_TEST(test_a_program_of_large_workloads)
 {
     run_of_program(f, 0, 4, 30 * GIB);
     ask_for(f, "p:new", TOTAL);
-    assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
+    assert_int_equal(program_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
 }
 
 PRIOR_TEST(test_a_known_program_starts_who_waits)

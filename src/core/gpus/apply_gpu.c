@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "core/gpus/suits.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/readings.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
 #include "core/users.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 
 static int no_such_gpu(const struct core *core, uint32_t gpu, struct error *err)
 {
@@ -81,8 +81,8 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     }
     gpu->lost = false;
     prior_refresh(core);
-    alike_all_changed(core); /* no request is larger than the largest GPU */
-    gpus_open(core);         /* it may take jobs of several GPUs, or from a smaller instance */
+    autocluster_all_changed(core); /* no request is larger than the largest GPU */
+    gpus_open(core);               /* it may take jobs of several GPUs, or from a smaller instance */
     return 0;
 }
 
@@ -142,7 +142,7 @@ static int apply_sample(struct core *core, const struct record *record, struct e
     gpu->others = sample->others;
     if (opens)
         gpu_opens(core, gpu);
-    company_forget_old(core, record->at_ns);
+    pairs_forget_old(core, record->at_ns);
     learn_activity(core, gpu, record);
     return 0;
 }

@@ -8,7 +8,7 @@
 #include "base/fold.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/state.h"
 
 #define FIRST_BIN_BYTES (512 * MIB)
@@ -152,7 +152,7 @@ void prior_refresh(struct core *core)
     for (struct user *user = core->users; user; user = user->hh.next) {
         measure(core, user->own);
         measure(core, user->told);
-        changed |= kins_refresh(core, user);
+        changed |= programs_refresh(core, user);
     }
     fold_all(core, changed);
 }
@@ -186,9 +186,9 @@ void prior_completed(struct core *core, const struct job *job, int64_t bytes, in
         count_workload(core, &job->user->told, bytes);
     if (job->profile) {
         job->profile->tells = tells;
-        kin_completed(core, job->profile, bytes);
+        program_completed(core, job->profile, bytes);
     }
-    fold_all(core, kins_refresh(core, job->user));
+    fold_all(core, programs_refresh(core, job->user));
 }
 
 void prior_take_back(struct prior *prior, int64_t bytes)

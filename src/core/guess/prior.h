@@ -1,6 +1,6 @@
 /* The likely GPU memory of a job of unknown need: the distribution over its user's completed workloads. It begins with
  * a published one. The figures of other users are folded in (base/fold.h). Other workloads of its program come on top
- * (kin.h). Integers only.
+ * (program_history.h). Integers only.
  *
  * Each workload counts once, with the memory of its first completed run. A job of a workload with history never asks,
  * so the question is always about a new one. The published distribution counts as a hundred workloads. Once two hundred

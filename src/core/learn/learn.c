@@ -9,7 +9,7 @@
 
 #include "base/root.h"
 #include "base/units.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/quantum.h"
 #include "core/state.h"
 
@@ -39,13 +39,13 @@ static struct profile *adopt(struct core *core, struct user *user, const char *w
 
     if (!profile)
         return NULL;
-    kin_forget_profile(core, profile);
+    program_forget_profile(core, profile);
     HASH_DEL(profile->user->profiles, profile);
     profile->user = user;
     HASH_ADD_STR(user->profiles, workload, profile);
-    profile->kin = kin_of_new(user, workload);
+    profile->program = program_of_new(user, workload);
     if (profile->runs)
-        kin_completed(core, profile, profile->first_bytes);
+        program_completed(core, profile, profile->first_bytes);
     return profile;
 }
 
@@ -64,7 +64,7 @@ struct profile *learn_profile(struct core *core, struct user *user, const char *
         learn_nothing(profile);
         HASH_ADD_STR(user->profiles, workload, profile);
         core->profile_count++;
-        profile->kin = kin_of_new(user, workload);
+        profile->program = program_of_new(user, workload);
     }
     return profile;
 }

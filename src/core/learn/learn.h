@@ -36,8 +36,8 @@ const struct profile *learn_find(const struct core *core, uint32_t uid, const ch
 /* Nothing is known of a new profile. */
 void learn_nothing(struct profile *profile);
 
-/* The core knows other figures of the workload, or in company: its waiting jobs may need less. They are looked at at
- * the end of the record (waiting/alike.h). */
+/* The core knows other figures of the workload, or beside others: its waiting jobs may need less. They are looked at at
+ * the end of the record (waiting/autocluster.h). */
 enum learn_news { NEWS_FIGURES = 1, NEWS_COMPANY };
 void learn_note_news(struct core *core, struct profile *profile, enum learn_news news);
 

@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "core/record.h"
 
-struct alike;
+struct autocluster;
 struct job;
-struct kin;
+struct program_history;
 struct user;
 
 /* The knowledge of a user's workload; jobs with the same key share it. */
@@ -30,14 +30,14 @@ struct profile {
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
-    struct kin *kin;      /* the workloads of its program; borrowed; NULL: its name tells none */
-    uint32_t jobs;        /* that have not ended */
-    struct job *placed;   /* a list of those that have GPUs: not part of the state */
-    struct alike *alikes; /* a list of those that wait: not part of the state either */
-    uint32_t news;        /* enum learn_news, the largest: in the list core.news */
+    struct program_history *program;  /* the workloads of its program; borrowed; NULL: its name tells none */
+    uint32_t jobs;                    /* that have not ended */
+    struct job *placed;               /* a list of those that have GPUs: not part of the state */
+    struct autocluster *autoclusters; /* a list of those that wait: not part of the state either */
+    uint32_t news;                    /* enum learn_news, the largest: in the list core.news */
     struct profile *next_news;
-    uint32_t measures; /* in which it is named (company.h): a cache, as is the next */
-    uint32_t met;      /* of them, the speeds of it and another in company */
+    uint32_t measures; /* in which it is named (pairs.h): a cache, as is the next */
+    uint32_t met;      /* of them, the speeds of it beside another */
     UT_hash_handle hh;
     char workload[]; /* as long as it is: many have been submitted once */
 };

@@ -1,10 +1,10 @@
 /* How this file works: a sample of a GPU that is due (learn_sample_is_due) corrects the activity of each resident's
- * workload by what the prediction (slowdown.c) did not expect, and is a measure of the residents in company
- * (company.c). It is due where nothing but the residents caused it, and some time after the last. */
+ * workload by what the prediction (slowdown.c) did not expect, and is a measure of the residents together
+ * (pairs.c). It is due where nothing but the residents caused it, and some time after the last. */
 #include "core/learn/readings.h"
 
 #include "base/units.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
@@ -85,5 +85,5 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         learn_open_where_placed(core, gpu->residents[i]->profile);
     gpu->learned_ns = record->at_ns;
-    company_learn_activity(core, gpu, record);
+    pairs_learn_activity(core, gpu, record);
 }

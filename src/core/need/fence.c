@@ -3,7 +3,7 @@
  */
 #include "core/need/fence.h"
 
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/quantum.h"
@@ -43,7 +43,7 @@ int64_t fence_around(int64_t bytes)
 /* The most that a job of unknown need may use on its GPUs: their unreserved memory, up to the careful quantile. */
 static int64_t guessed_fence(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
-    int64_t careful = kin_careful_bytes(job), most = user_most_bytes(core, job->wants),
+    int64_t careful = program_careful_bytes(job), most = user_most_bytes(core, job->wants),
             fence = fence_around(careful < most ? careful : most);
 
     for (uint32_t i = 0; i < placed->count; i++) {

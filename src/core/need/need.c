@@ -1,16 +1,17 @@
 /* How this file works: `sources` has one row for each source of a waiting job's figure, the most trusted first; the
  * first row that knows counts. Decisions go by the questions below it: what must be free for the job beside others, or
- * on an idle GPU (qualify.c, decide.c); what is expected of all that are alike (waiting/alike.c). What earlier runs say
- * is counted in learn.c, what other workloads say in guess/. The record of a placement keeps figure and source. After
- * that the job itself tells: while it runs (overuse.c, decide.c: shrink_reservations), and when it ran out (crash.c).
+ * on an idle GPU (qualify.c, decide.c); what is expected of all that are alike (waiting/autocluster.c). What earlier
+ * runs say is counted in learn.c, what other workloads say in guess/. The record of a placement keeps figure and
+ * source. After that the job itself tells: while it runs (overuse.c, decide.c: shrink_reservations), and when it ran
+ * out (crash.c).
  *
  * To add a source: a member of enum memory_source (record.h), a function that answers -1 where it does not know, and a
- * row where it is trusted. A figure that changes while jobs wait calls alike_workload_changed or alike_guesses_changed,
- * which wake those that may fit now. */
+ * row where it is trusted. A figure that changes while jobs wait calls autocluster_workload_changed or
+ * autocluster_guesses_changed, which wake those that may fit now. */
 #include "core/need/need.h"
 
 #include "base/units.h"
-#include "core/guess/kin.h"
+#include "core/guess/program_history.h"
 #include "core/learn/learn.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
@@ -95,7 +96,7 @@ static int64_t own_figure(const struct core *core, const struct job *job)
 
 static int64_t guess(const struct core *core, const struct job *job)
 {
-    return prior_request(core, job->wants, kin_likely_bytes(job));
+    return prior_request(core, job->wants, program_likely_bytes(job));
 }
 
 #define OWN SOURCE_COUNT /* as the job's figure says */
@@ -180,7 +181,7 @@ static bool is_unfenced_guess(const struct core *core, const struct job *job, co
 
 int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return is_unfenced_guess(core, job, gpu) ? kin_careful_bytes(job) : job_needed_bytes(core, job);
+    return is_unfenced_guess(core, job, gpu) ? program_careful_bytes(job) : job_needed_bytes(core, job);
 }
 
 int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source)

@@ -1,30 +1,30 @@
-/* How this file works: a report is kept with its time in the job. It tells of the present company while no GPU of the
- * job has changed since. qualify.c asks for a job beyond its bound, reason.c names it, and decide.c asks whom to move
- * off its GPUs (seen_to_move). */
+/* How this file works: a report is kept with its time in the job. It tells of the present neighbours while no GPU of
+ * the job has changed since. qualify.c asks for a job beyond its bound, reason.c names it, and decide.c asks whom to
+ * move off its GPUs (seen_to_move). */
 #include "core/share/seen.h"
 
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
 
 /* Whether somebody else is on its GPUs, who have all been there since. */
-static bool has_company_since(const struct core *core, const struct job *job, int64_t since_ns)
+static bool is_collocated_since(const struct core *core, const struct job *job, int64_t since_ns)
 {
-    bool company = false;
+    bool collocated = false;
 
     for (uint32_t i = 0; i < job->placement_count; i++) {
         const struct gpu *gpu = core->gpus[job->placements[i].gpu];
         if (gpu->changed_ns > since_ns)
             return false;
-        company |= gpu->resident_count > 1;
+        collocated |= gpu->resident_count > 1;
     }
-    return company;
+    return collocated;
 }
 
 int32_t seen_slowdown(const struct core *core, const struct job *job)
 {
-    return job->slowed_permille && has_company_since(core, job, job->slowed_ns) ? job->slowed_permille : 0;
+    return job->slowed_permille && is_collocated_since(core, job, job->slowed_ns) ? job->slowed_permille : 0;
 }
 
 bool seen_is_beyond_bound(const struct core *core, const struct job *job)
@@ -43,14 +43,14 @@ void seen_note(struct core *core, struct job *job, const struct record *record)
         job->fastest = record->progressed.micro_steps_per_s;
         job->fastest_of = record->progressed.total;
     }
-    if (!core->config.learn || !job->profile || !has_company_since(core, job, since_ns))
+    if (!core->config.learn || !job->profile || !is_collocated_since(core, job, since_ns))
         return;
     job->slowed_permille =
-        company_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed, job->fastest);
+        pairs_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed, job->fastest);
     job->slowed_ns = record->at_ns;
     if (!seen_is_beyond_bound(core, job))
         job->beyond_ns = 0;
-    else if (!job->beyond_ns || !has_company_since(core, job, job->beyond_ns))
+    else if (!job->beyond_ns || !is_collocated_since(core, job, job->beyond_ns))
         job->beyond_ns = record->at_ns;
     core->moves_due |= job->beyond_ns != 0;
     for (uint32_t i = 0; i < job->placement_count && was_beyond && !seen_is_beyond_bound(core, job); i++)

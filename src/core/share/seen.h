@@ -1,8 +1,8 @@
 /* What sharing is seen to cost a running job: how much slower than alone its own reports say that it runs. The speed
- * alone is that of earlier runs of its workload (learn/company.h), so a first run shows nothing.
+ * alone is that of earlier runs of its workload (learn/pairs.h), so a first run shows nothing.
  *
  * A job that is slowed beyond its bound, over the time of a report (some minutes), keeps further jobs off its GPUs.
- * That lasts until a report is within the bound, or its company is another. Only its own user's job says so, and no
+ * That lasts until a report is within the bound, or its neighbours are others. Only its own user's job says so, and no
  * more is kept from others than by a bound of one's own (--max-slowdown). */
 #ifndef CARMA_CORE_SHARE_SEEN_H
 #define CARMA_CORE_SHARE_SEEN_H

@@ -1,5 +1,5 @@
 /* How this file works: the activities of those that share a GPU are gathered (takers_of: kept until the residents or
- * any activity are others), the prediction follows from them, and measures of pairs (learn/company.c) correct it. The
+ * any activity are others), the prediction follows from them, and measures of pairs (learn/pairs.c) correct it. The
  * model is in the header. qualify.c asks whether a bound is kept and whether it pays, learn/readings.c what a sample
  * shows. */
 #include "core/share/slowdown.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/share/rates.h"
 #include "core/share/sharing.h"
@@ -257,13 +257,13 @@ static void correct_pair(const struct core *core, const struct gpu *gpu, const s
 
     if (!one->profile || !other->profile || !one->profile->measures || !other->profile->measures)
         return;
-    first = company_slowdown(core, gpu, one->profile, other->profile, share);
-    second = company_slowdown(core, gpu, other->profile, one->profile, share);
+    first = pairs_slowdown(core, gpu, one->profile, other->profile, share);
+    second = pairs_slowdown(core, gpu, other->profile, one->profile, share);
     rates = (first ? PPM * 1000 / first : slowdown->progress_ppm / 2) +
             (second ? PPM * 1000 / second : slowdown->progress_ppm / 2);
     worst = first > second ? first : second;
     if (!first && !second) {
-        worst = company_slowdown_by_activity(core, gpu, one->profile, other->profile, share);
+        worst = pairs_slowdown_by_activity(core, gpu, one->profile, other->profile, share);
         if (worst <= slowdown->worst_permille + slowdown->worst_permille * ACTIVITY_ERROR / 1000)
             return;
         rates = 2 * PPM * 1000 / worst;

@@ -26,9 +26,9 @@ struct slowdown {
     int32_t worst_permille; /* of the job that is slowed most; 1000: not at all */
     int64_t delivered_ppm;  /* of the GPU's SMs: its expected SM activity */
     int64_t progress_ppm;   /* sum of the jobs' rates, each in parts of its rate alone */
-    bool measured;  /* the first or the third is not predicted: the jobs' workloads have met before (company.h) */
-    bool crowded;   /* clients of a server share its turns: who of them pays is known roughly */
-    uint32_t turns; /* how many take turns; 1 where MPS serves all of them */
+    bool measured;          /* the first or the third is not predicted: the jobs' workloads have met before (pairs.h) */
+    bool crowded;           /* clients of a server share its turns: who of them pays is known roughly */
+    uint32_t turns;         /* how many take turns; 1 where MPS serves all of them */
 };
 
 /* Of the GPU's residents, were `joining` (may be NULL) there too. Where two workloads have met before, that measurement

@@ -9,7 +9,7 @@
 #include "core/qualify.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
 #include "core/waiting/reserve.h"
@@ -17,7 +17,7 @@
 /* In the order of arrival: jobs behind a starved twin of the head, which is alike it, must not overtake the twin. */
 static struct order_turn last_turn(const struct core *core, const struct job *head, int64_t now_ns)
 {
-    const struct job *twin = core->config.order == ORDER_FIFO ? alike_behind(head) : NULL;
+    const struct job *twin = core->config.order == ORDER_FIFO ? autocluster_behind(head) : NULL;
 
     return twin && reserve_is_starved(core, twin, now_ns) ? twin->turn : core->waiting.tail->turn;
 }
@@ -45,7 +45,7 @@ struct pass {
     struct record_list *out;
     uint64_t openings; /* core.openings at its beginning */
     bool moved;        /* a limit may keep others now than at its beginning */
-    bool knows_most;   /* the most that jobs of several GPUs find (alikes_of_width.most) */
+    bool knows_most;   /* the most that jobs of several GPUs find (autoclusters_of_width.most) */
 };
 
 /* To others than the one that has it reserved. */
@@ -53,7 +53,7 @@ static void keep_reserved(const struct core *core, const struct gpu *gpu, struct
 {
     const struct beside_reserved *left = gpu_beside_reserved(core, gpu);
     int64_t margin = core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0; /* counted twice */
-    int16_t units = left->bytes < 0 ? 0 : (int16_t)(room_need(left->bytes + margin) + 1);
+    int16_t units = left->bytes < 0 ? 0 : (int16_t)(vacancy_need(left->bytes + margin) + 1);
 
     if (units < space->units)
         space->units = units;
@@ -71,7 +71,7 @@ static struct space space_of(const struct core *core, const struct gpu *gpu, con
     if (!gpu_is_open(gpu) || !gpu->measured || gpu_exclusive_resident(gpu) ||
         gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
         return SPACE_NONE;
-    space.units = (int16_t)(room_need(gpu_free_bytes(core, gpu)) + 1);
+    space.units = (int16_t)(vacancy_need(gpu_free_bytes(core, gpu)) + 1);
     if (space.units > least && gpu->reserved_for)
         keep_reserved(core, gpu, &space);
     if (space.units <= least)
@@ -83,18 +83,18 @@ static struct space space_of(const struct core *core, const struct gpu *gpu, con
 
 /* What a job of several GPUs may find on each of them: at least that many GPUs have as much. `spaces` are the largest
  * first. */
-static void find_most(struct alikes_of_width *width, const struct gpu_space *spaces, uint32_t count)
+static void find_most(struct autoclusters_of_width *width, const struct gpu_space *spaces, uint32_t count)
 {
     uint64_t seen[RECORD_MAX_GPUS] = {0}; /* the bands of more than k GPUs, so far */
     uint32_t last = width->gpus - 1;
 
-    width->most = room_none;
+    width->most = vacancy_none;
     for (uint32_t i = 0; i < count && spaces[i].space.units > 0; i++) {
         uint64_t before = seen[last], bands = spaces[i].space.bands;
         for (uint32_t k = last; k > 0; k--)
             seen[k] |= seen[k - 1] & bands;
         seen[0] |= bands;
-        room_widen(&width->most, (struct space){spaces[i].space.units, seen[last] & ~before});
+        vacancy_widen(&width->most, (struct space){spaces[i].space.units, seen[last] & ~before});
     }
 }
 
@@ -114,10 +114,10 @@ static void sort_spaces(struct gpu_space *spaces, uint32_t count)
 static void find_all_most(struct pass *pass)
 {
     struct core *core = pass->core;
-    int16_t least = ROOM_NEED_NONE;
+    int16_t least = VACANCY_NEED_NONE;
 
     for (const struct line *line = core->lines; line; line = line->next) {
-        int16_t units = alike_least_units(core, line, true);
+        int16_t units = autocluster_least_units(core, line, true);
         least = units < least ? units : least;
     }
     array_reserve(core->spaces, core->space_capacity, core->gpu_count);
@@ -138,19 +138,20 @@ static struct search search_of(const struct pass *pass, const struct line *line)
 {
     const struct core *core = pass->core;
     bool fair = core->config.order == ORDER_FAIR;
-    int16_t least = alike_least_units(core, line, false);
-    struct search search = {
-        .room = room_none, .anywhere = true, .since_ns = fair ? INT64_MIN : reserve_starved_ns(core, pass->now_ns)};
+    int16_t least = autocluster_least_units(core, line, false);
+    struct search search = {.vacancy = vacancy_none,
+                            .anywhere = true,
+                            .since_ns = fair ? INT64_MIN : reserve_starved_ns(core, pass->now_ns)};
 
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > line->searched; gpu = gpu->opened_before)
-        room_widen(&search.room, space_of(core, gpu, line->user, least, pass->now_ns));
+        vacancy_widen(&search.vacancy, space_of(core, gpu, line->user, least, pass->now_ns));
     return search;
 }
 
 static void forget_most(struct pass *pass)
 {
     for (uint32_t i = 0; i < pass->core->width_count; i++)
-        pass->core->widths[i].most = room_whole;
+        pass->core->widths[i].most = vacancy_whole;
     pass->knows_most = false;
 }
 
@@ -177,20 +178,20 @@ static enum looked look_along(struct pass *pass, struct line *line, const struct
 {
     struct core *core = pass->core;
     struct search search = search_of(pass, line);
-    struct alike *alike;
+    struct autocluster *autocluster;
 
-    for (struct order_turn turn = order_start; (alike = alike_next(core, line, turn, &search));) {
-        struct job *job = alike->first;
+    for (struct order_turn turn = order_start; (autocluster = autocluster_next(core, line, turn, &search));) {
+        struct job *job = autocluster->first;
         enum looked looked = LOOKED_ON;
         if (job->wants->gpus > 1 && !pass->knows_most) {
             find_all_most(pass);
             continue;
         }
-        turn = alike->turn;
+        turn = autocluster->turn;
         if (turn_is_before(last, turn) || !core_decision_due(core, pass->now_ns))
             return LOOKED_STOP;
         if (!job_is_eligible(core, job, NULL))
-            alike_set_examined(core, alike, 0); /* not even where it would fit */
+            autocluster_set_examined(core, autocluster, 0); /* not even where it would fit */
         else if (job != head)
             looked = look(pass, job);
         if (looked == LOOKED_STOP || (looked == LOOKED_PLACED && core->config.order == ORDER_FAIR))

@@ -2,9 +2,9 @@
  * holds, and its place in it. All waiting jobs stand in core.waiting by turn. They are served line by line
  * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's,
  * of each priority, in the order of goes_before, which is worked out anew for each moment in which somebody asks
- * (order_known). Lines keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
- * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, and stay so for a
- * second while nothing happens.
+ * (order_known). Lines keep their jobs in trees (waiting/autocluster.h), in which the head and all later candidates are
+ * found (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, and stay so
+ * for a second while nothing happens.
  *
  * To add a class: a row of classes.def and its function here. To add a ground on which a user goes before another: a
  * line in goes_before. */
@@ -15,7 +15,7 @@
 #include "core/gpus/closing.h"
 #include "core/state.h"
 #include "core/use.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/eligible.h"
 
 /* It takes nothing that others wait for. */
@@ -91,7 +91,7 @@ void order_enter(struct core *core, struct job *job)
             core->next_begin_ns = job->begin_ns;
     } else {
         queue_insert(&core->waiting, job);
-        alike_join(core, job);
+        autocluster_join(core, job);
     }
     if (job_latest_start_ns(job) < core->next_late_ns)
         core->next_late_ns = job_latest_start_ns(job);
@@ -100,8 +100,8 @@ void order_enter(struct core *core, struct job *job)
 
 void order_moves(struct core *core, struct job *job)
 {
-    if (job->alike)
-        alike_leave(core, job);
+    if (job->autocluster)
+        autocluster_leave(core, job);
     queue_remove(job);
     order_enter(core, job);
     core->openings++; /* a decision that is being made goes on */
@@ -154,9 +154,9 @@ static struct order_turn first_turn(const struct line *line)
     struct order_turn first = {.class = CLASS_MAIN, .behind = line->behind, .place = ORDER_LAST_PLACE};
 
     for (uint32_t i = 0; i < line->tree_count; i++)
-        for (const struct alike *alike = line->trees[i]; alike; alike = alike->before)
-            if (turn_is_before(alike->turn, first))
-                first = alike->turn;
+        for (const struct autocluster *autocluster = line->trees[i]; autocluster; autocluster = autocluster->before)
+            if (turn_is_before(autocluster->turn, first))
+                first = autocluster->turn;
     return first;
 }
 
@@ -196,7 +196,7 @@ static bool goes_before(const struct core *core, const struct line *a, const str
 /* It is listed while jobs stand in it. */
 static void list_line(struct order_known *known, struct line *line)
 {
-    if (!line || line->listed || !line->alikes)
+    if (!line || line->listed || !line->autoclusters)
         return;
     array_reserve(known->lines, known->capacity, known->count + 1);
     known->lines[known->count++] = line;
@@ -210,7 +210,7 @@ static void list_lines(const struct core *core, struct order_known *known)
     known->count = 0;
     for (uint32_t i = 0; i < before; i++) {
         struct line *line = known->lines[i];
-        if (line->alikes)
+        if (line->autoclusters)
             known->lines[known->count++] = line;
         else
             line->listed = false;
@@ -262,14 +262,15 @@ struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *cou
 struct job *order_first(const struct core *core, const struct line *line, struct order_turn behind, int64_t since_ns)
 {
     const struct search search = {.since_ns = since_ns};
-    const struct alike *alike;
+    const struct autocluster *autocluster;
 
-    if (alike_oldest_ns(line) > since_ns)
+    if (autocluster_oldest_ns(line) > since_ns)
         return NULL;
-    alike = alike_next(core, line, behind, &search);
-    while (alike && !job_is_eligible(core, alike->first, NULL))
-        alike = alike_next(core, line, alike->turn, &search); /* jobs that are alike all are eligible, or none */
-    return alike ? alike->first : NULL;
+    autocluster = autocluster_next(core, line, behind, &search);
+    while (autocluster && !job_is_eligible(core, autocluster->first, NULL))
+        autocluster = autocluster_next(core, line, autocluster->turn,
+                                       &search); /* jobs that are alike all are eligible, or none */
+    return autocluster ? autocluster->first : NULL;
 }
 
 struct job *order_head(const struct core *core, int64_t now_ns)
@@ -292,7 +293,7 @@ struct job *order_head(const struct core *core, int64_t now_ns)
 /* What the user holds more once it has started, of whole GPUs, as far as is known. */
 static int64_t will_hold(const struct core *core, const struct job *job)
 {
-    const struct expectation *expected = &job->alike->expected;
+    const struct expectation *expected = &job->autocluster->expected;
     int64_t of_memory = expected->bytes / (core->largest_gpu_bytes / 1000 + 1);
     int64_t part = of_memory > expected->activity_permille ? of_memory : expected->activity_permille;
 
@@ -323,7 +324,7 @@ static int compare_ranks(const void *left, const void *right)
 
 static void add_rank(const struct core *core, struct order_known *known, struct job *job)
 {
-    struct line *line = job->alike->line, *sums = line->first;
+    struct line *line = job->autocluster->line, *sums = line->first;
     const struct user *user = line->user;
     struct user_group *group = user ? user->group : NULL;
     int64_t own = line->use + sums->ranked, adds = user ? use_of_start(will_hold(core, job)) : 0;
@@ -385,7 +386,7 @@ const struct order_rank *order_rank(const struct core *core, const struct job *j
 {
     struct order_known *known = core->order_known;
 
-    if (!job->alike)
+    if (!job->autocluster)
         return NULL;
     if (!ranks_stay(core, now_ns))
         rank_all(core, known_at(core, now_ns), now_ns);
@@ -400,8 +401,8 @@ uint64_t order_ranked(const struct core *core)
 const struct order_rank *order_rank_before(const struct core *core, const struct job *job)
 {
     const struct order_known *known = core->order_known;
-    bool of_another = job->alike->line->user && known->ranks[0].job->user == job->user && known->first_of_another &&
-                      known->first_of_another < job->rank;
+    bool of_another = job->autocluster->line->user && known->ranks[0].job->user == job->user &&
+                      known->first_of_another && known->first_of_another < job->rank;
 
     return &known->ranks[of_another ? known->first_of_another - 1 : 0];
 }

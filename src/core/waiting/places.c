@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "core/state.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/order.h"
 
 struct own {
@@ -75,8 +75,8 @@ static void give_places(struct core *core, const struct own *own, struct job *co
         places[i] = own->jobs[i]->place;
         if (own->jobs[i] == jobs[i])
             continue;
-        if (jobs[i]->alike)
-            alike_leave(core, jobs[i]);
+        if (jobs[i]->autocluster)
+            autocluster_leave(core, jobs[i]);
         queue_remove(jobs[i]);
     }
     for (size_t i = 0; i < own->count; i++) {

@@ -10,7 +10,7 @@
 #include "core/place.h"
 #include "core/qualify.h"
 #include "core/state.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
 
@@ -222,7 +222,7 @@ int64_t reserve_wake_ns(const struct core *core, int64_t now_ns)
     if (core->reserved_job)
         return until_ns(core);
     for (uint32_t i = 0; i < count; i++) {
-        int64_t line_ns = alike_oldest_ns(lines[i]);
+        int64_t line_ns = autocluster_oldest_ns(lines[i]);
         if (was_kept_lately(core, lines[i]->user, now_ns) && line_ns < lines[i]->user->kept_ns)
             line_ns = lines[i]->user->kept_ns;
         if (line_ns < oldest_ns && line_ns > reserve_starved_ns(core, now_ns)) /* nothing comes of the others */

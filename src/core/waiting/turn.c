@@ -5,7 +5,7 @@
 
 #include "core/state.h"
 #include "core/use.h"
-#include "core/waiting/alike.h"
+#include "core/waiting/autocluster.h"
 #include "core/waiting/order.h"
 #include "core/waiting/reserve.h"
 
@@ -22,7 +22,7 @@ const char *turn_why_name(uint32_t why)
 static uint32_t why_before(const struct order_rank *rank, const struct order_rank *before)
 {
     const struct job *job = rank->job, *first = before->job;
-    const struct line *line = job->alike->line, *others = first->alike->line;
+    const struct line *line = job->autocluster->line, *others = first->autocluster->line;
     int by_use;
 
     if (job == first)
@@ -60,18 +60,19 @@ struct turn core_turn(const struct core *core, uint64_t id, int64_t now_ns)
     turn.why = why_before(rank, before);
     turn.before = turn.why == TURN_NOBODY ? NULL : before->job;
     turn.running = job->user->running;
-    if (job->alike->line->user) {
+    if (job->autocluster->line->user) {
         turn.own_place = rank->own_place;
-        turn.own_of = job->alike->line->first->eligible;
+        turn.own_of = job->autocluster->line->first->eligible;
     }
     turn.priority = job->wants->priority;
     turn.before_priority = before->job->wants->priority;
-    if (job->user->group != before->job->user->group && job->alike->line->user && before->job->alike->line->user) {
+    if (job->user->group != before->job->user->group && job->autocluster->line->user &&
+        before->job->autocluster->line->user) {
         turn.group = job->user->group;
         turn.before_group = before->job->user->group;
     }
-    turn.use = turn.group ? turn.group->use : job->alike->line->use;
-    turn.before_use = turn.before_group ? turn.before_group->use : before->job->alike->line->use;
+    turn.use = turn.group ? turn.group->use : job->autocluster->line->use;
+    turn.before_use = turn.before_group ? turn.before_group->use : before->job->autocluster->line->use;
     turn.share = turn.group ? turn.group->share : job->user->share;
     turn.before_share = turn.before_group ? turn.before_group->share : before->job->user->share;
     return turn;

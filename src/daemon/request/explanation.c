@@ -218,7 +218,7 @@ static bool matters(const struct job *job, void *data)
     if (question->all || job->id == question->kept_for || job->id == question->job)
         return true;
     if (job->state == JOB_QUEUED)
-        return job->alike && job->rank && job->rank <= FORECAST_MOST;
+        return job->autocluster && job->rank && job->rank <= FORECAST_MOST;
     return job->state != JOB_HELD;
 }
 

@@ -11,7 +11,7 @@
 #define SPEED_SPAN_NS (200 * NS_PER_SEC)
 #define SPEED_STEPS   20
 
-/* Speeds in the same company say nearly nothing new. */
+/* Speeds beside the same neighbours say nearly nothing new. */
 #define TEACH_PAUSE_NS (600 * NS_PER_SEC)
 
 /* When the last resident that came to or left one of its GPUs had loaded. While a job or a neighbour loads, the job has

@@ -34,7 +34,7 @@ struct run {
     uint32_t uid;
     struct progress_count counted_from; /* its speed is measured since then; at_ns 0: since nothing */
     int64_t taught_ns,
-        taught_settled_ns;   /* when its speed was last an input, and since when its company was settled then */
+        taught_settled_ns;   /* when its speed was last an input, and since when its neighbours were settled then */
     bool started;            /* the core knows that it runs */
     bool doubted;            /* it was said that there is a status which is not its shepherd's */
     bool waits;              /* its shepherd waits for space, and says so */

@@ -70,7 +70,7 @@ static int open_terminal(int channel, const struct terminal_size *said)
                                                                                                             : 0;
 }
 
-int attach_open(const struct request *request, struct error *err)
+int attach_open(const struct shepherd_request *request, struct error *err)
 {
     struct terminal_size size;
     int ends[2], code;

@@ -15,6 +15,6 @@
 
 /* Its outputs are open at 1 and 2. Its input, and of a terminal also 1 and 2, are the relay's afterwards. The end of
  * the channel that the relay gets, or a negative errno. */
-int attach_open(const struct request *request, struct error *err);
+int attach_open(const struct shepherd_request *request, struct error *err);
 
 #endif

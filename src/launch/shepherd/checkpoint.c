@@ -16,7 +16,7 @@
 
 #define REMOVE_LIMIT_MS 10000 /* a network's file system may never answer */
 
-char *checkpoint_path(const struct request *request)
+char *checkpoint_path(const struct shepherd_request *request)
 {
     return xasprintf("%s/carma-%" PRIu64 ".ckpt", request->directory, request->job);
 }
@@ -41,7 +41,7 @@ static int check_existing(const char *name, const char *path, struct error *err)
     return 0;
 }
 
-int checkpoint_make(const struct request *request, struct error *err)
+int checkpoint_make(const struct shepherd_request *request, struct error *err)
 {
     CLEANUP(free_ptr) char *path = checkpoint_path(request);
     const char *name = strrchr(path, '/') + 1; /* the caller is in the job's directory */
@@ -57,7 +57,7 @@ int checkpoint_make(const struct request *request, struct error *err)
 }
 
 /* In a child, which becomes the user and may hang there without the shepherd. */
-void checkpoint_remove_empty(const struct request *request)
+void checkpoint_remove_empty(const struct shepherd_request *request)
 {
     CLEANUP(free_ptr) char *path = checkpoint_path(request);
     struct pollfd ended;

@@ -60,7 +60,7 @@ static void fail(int fd, const char *text)
 }
 
 /* The submitter's, as after newgrp(1), while the user is still in it; else the account's. */
-static gid_t group_of(const struct request *request)
+static gid_t group_of(const struct shepherd_request *request)
 {
     const gid_t wanted = request->surroundings ? surroundings_group(request->surroundings) : (gid_t)-1;
     CLEANUP(free_ptr) gid_t *groups = NULL;
@@ -74,7 +74,7 @@ static gid_t group_of(const struct request *request)
     return request->gid;
 }
 
-int child_become_user(const struct request *request, struct error *err)
+int child_become_user(const struct shepherd_request *request, struct error *err)
 {
     gid_t gid;
 
@@ -117,7 +117,7 @@ static void cannot_open(const char *path, const char *word, int code, const stru
 
 /* Within the job's directory, where the job is already, a path goes on from there: nothing of the way is asked again.
  */
-static const char *from_here(const struct request *request, const char *path)
+static const char *from_here(const struct shepherd_request *request, const char *path)
 {
     size_t length = strlen(request->directory);
 
@@ -146,7 +146,8 @@ static bool is_anothers(int fd)
  * be one file under two names, and a user may truncate a log that runs. The first launch begins it anew, unless another
  * job writes there. The opening does not wait for a FIFO's reader
  * or for a line's carrier. The job's own writes do, as usual: it did not ask for O_NONBLOCK. */
-static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
+static void open_output(const struct shepherd_request *request, const char *pattern, const char *word, int to,
+                        int report_fd)
 {
     CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job, &request->array);
     CLEANUP(free_ptr) char *line = NULL;
@@ -183,7 +184,7 @@ static void open_output(const struct request *request, const char *pattern, cons
 
 /* A job that shall be started again to go on from there is not started without it; any other may never look at it. One
  * that somebody else has made is no job's: a job that looks there may run what it finds. */
-static char *make_checkpoint_directory(const struct request *request, int report_fd)
+static char *make_checkpoint_directory(const struct shepherd_request *request, int report_fd)
 {
     struct error err;
     int rc = checkpoint_make(request, &err);
@@ -195,7 +196,7 @@ static char *make_checkpoint_directory(const struct request *request, int report
     return NULL;
 }
 
-static void open_outputs(const struct request *request, int report_fd, volatile enum child_stage *stage)
+static void open_outputs(const struct shepherd_request *request, int report_fd, volatile enum child_stage *stage)
 {
     *stage = CHILD_OPENS_OUTPUT;
     open_output(request, request->output, "output", 1, report_fd);
@@ -207,7 +208,7 @@ static void open_outputs(const struct request *request, int report_fd, volatile 
 }
 
 /* Its input, and on a terminal also its output, are the relay's from here on. */
-static void attach(const struct request *request, int report_fd)
+static void attach(const struct shepherd_request *request, int report_fd)
 {
     struct error err;
     CLEANUP(close_fd) int channel = attach_open(request, &err);
@@ -257,7 +258,7 @@ static void end_with(pid_t parent)
         _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
 }
 
-static void await_request(int report_fd, struct request *request)
+static void await_request(int report_fd, struct shepherd_request *request)
 {
     int fd = spawn_await(report_fd);
     struct error err;
@@ -289,7 +290,7 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
 {
     const bool by_root = geteuid() == 0;
     bool by_login;
-    struct request of_job, *request = &of_job;
+    struct shepherd_request of_job, *request = &of_job;
     struct strbuf *own;
     char **command;
     size_t own_count;
@@ -333,11 +334,11 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     execute(command, report_fd);
 }
 
-void child_run_after(const struct request *of_job, const char *group, const char *cause, int code)
+void child_run_after(const struct shepherd_request *of_job, const char *group, const char *cause, int code)
 {
     CLEANUP(free_ptr) char *status = xasprintf("%d", code);
     int nobody = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct request after = *of_job;
+    struct shepherd_request after = *of_job;
     enum child_stage ignored;
     struct strbuf *own;
     size_t own_count;

@@ -27,7 +27,7 @@ enum child_stage {
 };
 
 /* Becomes the request's user for good, where root does a job of another user; does nothing else. */
-int child_become_user(const struct request *request, struct error *err);
+int child_become_user(const struct shepherd_request *request, struct error *err);
 
 /* In the forked child: waits at `report_fd` for the job's request, becomes the user, makes the checkpoint directory,
  * and waits there for one of the bytes above. Then it becomes the job, or reports why not and exits. `shepherd` is the
@@ -38,7 +38,7 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
 
 /* In a forked child: becomes the user's command on_end, with the job's environment and outputs, and without a GPU.
  * Nobody is told where that fails. */
-void child_run_after(const struct request *of_job, const char *group, const char *cause, int code)
+void child_run_after(const struct shepherd_request *of_job, const char *group, const char *cause, int code)
     __attribute__((noreturn));
 
 /* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: the command that

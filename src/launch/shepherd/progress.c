@@ -42,7 +42,7 @@ static bool is_wanted(const struct shepherd *s)
 
 void progress_begin(struct shepherd *s)
 {
-    const struct request *request = &s->request;
+    const struct shepherd_request *request = &s->request;
     int fifo = -1;
 
     if (!request->progress_file)
@@ -58,7 +58,7 @@ void progress_begin(struct shepherd *s)
     s->progress.fifo = fifo;
 }
 
-void progress_remove(const struct request *request)
+void progress_remove(const struct shepherd_request *request)
 {
     if (request->progress_file)
         unlink(request->progress_file);

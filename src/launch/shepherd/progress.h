@@ -10,7 +10,7 @@
 
 #include "launch/progress.h"
 
-struct request;
+struct shepherd_request;
 struct shepherd;
 
 #define PROGRESS_FORMER 4
@@ -29,7 +29,7 @@ struct watched_progress {
 
 /* Makes the FIFO for the job's user; a job without one is heard by its output alone. */
 void progress_begin(struct shepherd *s);
-void progress_remove(const struct request *request);
+void progress_remove(const struct shepherd_request *request);
 
 /* Makes it again where others have removed it, and hears those that the job still has. */
 void progress_heal(struct shepherd *s);

@@ -65,7 +65,7 @@ static int let_in(const char *path, uid_t uid)
     return errno == EOPNOTSUPP ? chmod(path, 0711) : -1;
 }
 
-int script_write(const struct request *request, struct error *err)
+int script_write(const struct shepherd_request *request, struct error *err)
 {
     const char *path = request->script_words[2];
     CLEANUP(close_fd) int fd = -1;
@@ -82,7 +82,7 @@ int script_write(const struct request *request, struct error *err)
     return 0;
 }
 
-int script_place(struct request *request, struct error *err)
+int script_place(struct shepherd_request *request, struct error *err)
 {
     char **words = request->script_words, **arguments;
     size_t count = 0;
@@ -106,7 +106,7 @@ int script_place(struct request *request, struct error *err)
     return 0;
 }
 
-void script_remove(const struct request *request)
+void script_remove(const struct shepherd_request *request)
 {
     if (request->script)
         file_remove_tree(request->script_directory);

@@ -19,7 +19,7 @@
 #define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
 
 struct shepherd {
-    struct request request;
+    struct shepherd_request request;
     struct launch_status status;
     char program[PATH_MAX];
     int signal_fd;

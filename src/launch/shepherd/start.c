@@ -199,7 +199,7 @@ void start_read_report(struct shepherd *s)
 /* In words, the step of a start that takes too long. */
 static char *stage_in_words(const struct shepherd *s)
 {
-    const struct request *request = &s->request;
+    const struct shepherd_request *request = &s->request;
     enum child_stage stage = *s->stage;
 
     if (stage == CHILD_BECOMES_USER)

@@ -83,7 +83,7 @@ static void append(const struct tail_origin *origin, const char *text)
         dprintf(fd, "carma: %s\n", text);
 }
 
-static void classify_child(const struct request *request, const struct tail_origin *output,
+static void classify_child(const struct shepherd_request *request, const struct tail_origin *output,
                            const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
                            const char *say, int fd)
 {
@@ -110,9 +110,9 @@ static void classify_child(const struct request *request, const struct tail_orig
         rmdir(checkpoint);
 }
 
-void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict,
-                   bool *removed)
+void tail_classify(const struct shepherd_request *request, const struct tail_origin *output,
+                   const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
+                   const char *say, struct tail_verdict *verdict, bool *removed)
 {
     struct pollfd ready;
     int fds[2];

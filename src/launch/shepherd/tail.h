@@ -25,8 +25,8 @@ struct tail_verdict {
  * Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may crash. Then the verdict
  * is that the output says nothing. The error file goes before the output file, and both before `files`, in which
  * messages of GPU memory are looked for alone. */
-void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict,
-                   bool *removed);
+void tail_classify(const struct shepherd_request *request, const struct tail_origin *output,
+                   const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
+                   const char *say, struct tail_verdict *verdict, bool *removed);
 
 #endif

@@ -78,7 +78,7 @@ void terminal_end(struct shepherd *s)
     s->tree.spared = 0;
 }
 
-void terminal_remove(const struct request *request)
+void terminal_remove(const struct shepherd_request *request)
 {
     if (request->terminal_socket)
         unlink(request->terminal_socket);

@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 struct shepherd;
-struct request;
+struct shepherd_request;
 
 /* Makes the socket, before the job is let go. */
 int terminal_open(struct shepherd *s, struct error *err);
@@ -19,6 +19,6 @@ void terminal_say(const struct shepherd *s, const char *text);
 /* No process of the job is left. The relay takes what is still in the terminal to the output, and ends. */
 void terminal_end(struct shepherd *s);
 
-void terminal_remove(const struct request *request);
+void terminal_remove(const struct shepherd_request *request);
 
 #endif

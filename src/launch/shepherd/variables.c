@@ -64,7 +64,7 @@ static unsigned master_port(uint64_t job)
 }
 
 /* Rounded down, so that it stays within the reservation on the largest GPU as on any other. */
-static void put_fraction(struct strbuf *variable, const struct request *request)
+static void put_fraction(struct strbuf *variable, const struct shepherd_request *request)
 {
     int64_t parts = request->gpu_total_bytes > 0
                         ? (int64_t)((double)request->gpu_memory_bytes / (double)request->gpu_total_bytes * 10000)
@@ -93,7 +93,7 @@ static size_t put_array(struct strbuf *own, const struct launch_array *array)
     return count;
 }
 
-struct strbuf *variables_of_carma(const struct request *request, const char *checkpoint, size_t *count)
+struct strbuf *variables_of_carma(const struct shepherd_request *request, const char *checkpoint, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
     struct strbuf *own = xcalloc(29, sizeof *own);
@@ -152,7 +152,7 @@ static const char *value_of(char *const *variables, size_t count, const char *na
 }
 
 /* Whether the user says something. A job that submits another has these variables from its own start. */
-static bool is_set(const struct request *request, size_t i)
+static bool is_set(const struct shepherd_request *request, size_t i)
 {
     const char *value = value_of(request->environment, request->environment_count, defaults[i].variable);
     const char *own =
@@ -168,7 +168,7 @@ static bool is_replaced(const char *variable, char *const *set, size_t count)
            strncmp(variable, ARRAY_VARIABLES, strlen(ARRAY_VARIABLES)) == 0 || value_of(set, count, variable);
 }
 
-char **variables_of_job(const struct request *request, const struct strbuf *own, size_t own_count)
+char **variables_of_job(const struct shepherd_request *request, const struct strbuf *own, size_t own_count)
 {
     char **result = xcalloc(request->environment_count + own_count + array_size(defaults) + 1, sizeof *result);
     size_t set = 0, count;
@@ -189,7 +189,7 @@ char **variables_of_job(const struct request *request, const struct strbuf *own,
     return result;
 }
 
-void variables_unfiltered(const struct request *request, struct strbuf *own, char **all)
+void variables_unfiltered(const struct shepherd_request *request, struct strbuf *own, char **all)
 {
     if (!request->indices || !request->devices || request->mps_log_directory)
         return;
@@ -199,7 +199,7 @@ void variables_unfiltered(const struct request *request, struct strbuf *own, cha
     all[0] = own[0].text;
 }
 
-void variables_print(const struct request *request, struct strbuf *text)
+void variables_print(const struct shepherd_request *request, struct strbuf *text)
 {
     size_t count;
     struct strbuf *own = variables_of_carma(request, NULL, &count);

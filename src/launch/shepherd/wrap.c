@@ -29,7 +29,7 @@ struct words {
 };
 
 struct wrapping {
-    const struct request *request;
+    const struct shepherd_request *request;
     const char *shepherd;
     const struct strbuf *own;
     size_t own_count;
@@ -111,7 +111,7 @@ static bool is_of_the_host(const char *variable)
  * the user reaches them. */
 static void put_mounts(struct wrapping *wrapping, const char *option)
 {
-    const struct request *request = wrapping->request;
+    const struct shepherd_request *request = wrapping->request;
     const char *const places[] = {request->directory,          getenv("HOME"),
                                   request->script_directory,   request->progress_file,
                                   request->mps_pipe_directory, request->mps_log_directory};
@@ -181,7 +181,7 @@ static void put_limit(struct words *words, const char *name, int resource, rlim_
 }
 
 /* Without ids of his own in /etc/subuid the user is root in the container, and himself outside. */
-static bool has_more_ids(const struct request *request)
+static bool has_more_ids(const struct shepherd_request *request)
 {
     CLEANUP(free_ptr) char *text = NULL;
     CLEANUP(free_ptr) char *name = xasprintf("\n%s:", request->user ? request->user : "");
@@ -263,34 +263,34 @@ static bool is_file(const char *image)
     return length > 4 && strcmp(image + length - 4, ".sif") == 0;
 }
 
-static bool takes(const char *engine, const struct request *request)
+static bool takes(const char *engine, const struct shepherd_request *request)
 {
     return request->container && (!request->container_engine || strcmp(request->container_engine, engine) == 0) &&
            is_in_path(engine) && !(is_file(request->container) && strcmp(engine, "podman") == 0);
 }
 
-static bool by_conda(const struct request *request)
+static bool by_conda(const struct shepherd_request *request)
 {
     return request->conda_environment && !request->container;
 }
 
-static bool by_podman(const struct request *request)
+static bool by_podman(const struct shepherd_request *request)
 {
     return takes("podman", request);
 }
 
-static bool by_apptainer(const struct request *request)
+static bool by_apptainer(const struct shepherd_request *request)
 {
     return takes("apptainer", request);
 }
 
 /* The first that is around the command is the only one. */
 static const struct {
-    bool (*is_around)(const struct request *request);
+    bool (*is_around)(const struct shepherd_request *request);
     void (*put)(struct wrapping *wrapping);
 } wrappers[] = {{by_podman, put_podman}, {by_apptainer, put_apptainer}, {by_conda, put_conda}};
 
-static int no_engine(const struct request *request, struct error *err)
+static int no_engine(const struct shepherd_request *request, struct error *err)
 {
     const char *engine = request->container_engine     ? request->container_engine
                          : is_file(request->container) ? "apptainer"
@@ -305,8 +305,8 @@ static int no_engine(const struct request *request, struct error *err)
                      is_in_path("docker") ? "; Docker's daemon would run it outside of the job" : "");
 }
 
-int wrap_command(const struct request *request, const char *shepherd, const struct strbuf *own, size_t own_count,
-                 char ***command, struct error *err)
+int wrap_command(const struct shepherd_request *request, const char *shepherd, const struct strbuf *own,
+                 size_t own_count, char ***command, struct error *err)
 {
     struct wrapping wrapping = {.request = request, .shepherd = shepherd, .own = own, .own_count = own_count};
     size_t i = 0;

@@ -13,8 +13,8 @@
 /* The command to execute, NULL-terminated, the caller's; the request's arguments where nothing is around them. `own`:
  * carma's variables. Called in the job's process, as its user, in its directory, with its environment; what the engine
  * cannot use is taken out of that. -ENOENT: there is no engine; one line says what to do. */
-int wrap_command(const struct request *request, const char *shepherd, const struct strbuf *own, size_t own_count,
-                 char ***command, struct error *err);
+int wrap_command(const struct shepherd_request *request, const char *shepherd, const struct strbuf *own,
+                 size_t own_count, char ***command, struct error *err);
 
 /* Whether the process is of a container's engine, by its name: it passes no signal on, is no part of the job's work,
  * and ends by itself behind the container. */

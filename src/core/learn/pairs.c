@@ -1,7 +1,7 @@
-/* How this file works: readings come in by company_learn_speed (apply.c) and company_learn_activity (readings.c), each
+/* How this file works: readings come in by pairs_learn_speed (apply.c) and pairs_learn_activity (readings.c), each
  * a measure in the table, where the latest stands last. What a pair's measures say is asked by slowdown.c. A measure
  * that changes is news of both workloads (learn.h). */
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 static struct measure *find(const struct core *core, const struct profile *of, const struct profile *beside,
                             uint32_t share, uint32_t kind)
 {
-    const struct company_key key = {.of = of, .beside = beside, .share = share, .kind = kind};
+    const struct pairs_key key = {.of = of, .beside = beside, .share = share, .kind = kind};
     struct measure *measure;
 
     HASH_FIND(hh, core->measures, &key, sizeof key, measure);
@@ -46,7 +46,7 @@ static void changes(struct core *core, const struct measure *measure)
 /* By 1 or -1. */
 static void count(const struct measure *measure, int by)
 {
-    bool met = neighbour(measure) && measure->key.kind == COMPANY_SPEED;
+    bool met = neighbour(measure) && measure->key.kind == PAIRS_SPEED;
 
     named(measure)->measures += (uint32_t)by;
     named(measure)->met += met ? (uint32_t)by : 0;
@@ -80,7 +80,7 @@ static void make_room(struct core *core)
     forget(core, measure);
 }
 
-static struct measure *add(const struct company_key *key)
+static struct measure *add(const struct pairs_key *key)
 {
     struct measure *measure = xcalloc(1, sizeof *measure);
 
@@ -89,14 +89,14 @@ static struct measure *add(const struct company_key *key)
     return measure;
 }
 
-bool company_note(struct core *core, const struct measure *reading)
+bool pairs_note(struct core *core, const struct measure *reading)
 {
-    const struct company_key *key = &reading->key;
+    const struct pairs_key *key = &reading->key;
     struct measure *measure = find(core, key->of, key->beside, key->share, key->kind);
 
     if (reading->value <= 0 || reading->unit < 0 || reading->gpu_bytes <= 0 || !reading->readings)
         return false;
-    if (!measure && HASH_COUNT(core->measures) >= COMPANY_MOST)
+    if (!measure && HASH_COUNT(core->measures) >= PAIRS_MOST)
         make_room(core);
     if (measure)
         HASH_DEL(core->measures, measure); /* it becomes the latest */
@@ -117,13 +117,13 @@ bool company_note(struct core *core, const struct measure *reading)
     return true;
 }
 
-void company_forget_old(struct core *core, int64_t now_ns)
+void pairs_forget_old(struct core *core, int64_t now_ns)
 {
-    while (core->measures && now_ns - core->measures->at_ns > COMPANY_VALID_NS)
+    while (core->measures && now_ns - core->measures->at_ns > PAIRS_VALID_NS)
         forget(core, core->measures);
 }
 
-void company_forget_profile(struct core *core, const struct profile *profile)
+void pairs_forget_profile(struct core *core, const struct profile *profile)
 {
     struct measure *measure, *next;
 
@@ -142,7 +142,7 @@ static bool can_tell(const struct gpu *gpu)
     return gpu->part_permille == 1000 && gpu_is_of_residents(gpu);
 }
 
-/* With a limit of its threads a job is another, and while it stands still no company. */
+/* With a limit of its threads a job is another, and while it stands still no neighbour. */
 static bool is_limited(const struct job *job)
 {
     return job->threads_percent > 0 || job->state == JOB_SUSPENDED;
@@ -170,7 +170,7 @@ static bool find_neighbour(const struct core *core, const struct job *job, int64
            (!*other || ((*other)->profile && (*other)->share == job->share && !is_limited(*other)));
 }
 
-void company_learn_speed(struct core *core, const struct job *job, const struct record *record)
+void pairs_learn_speed(struct core *core, const struct job *job, const struct record *record)
 {
     const struct job *other;
     struct measure reading = {.readings = 1,
@@ -182,16 +182,16 @@ void company_learn_speed(struct core *core, const struct job *job, const struct 
         !find_neighbour(core, job, record->at_ns - record->progressed.span_ns, &other))
         return;
     reading.gpu_bytes = core->gpus[job->placements[0].gpu]->total_bytes;
-    reading.key = (struct company_key){.of = job->profile,
-                                       .beside = other ? other->profile : NULL,
-                                       .share = other ? job->share : SHARE_ANY,
-                                       .kind = COMPANY_SPEED};
-    company_note(core, &reading);
+    reading.key = (struct pairs_key){.of = job->profile,
+                                     .beside = other ? other->profile : NULL,
+                                     .share = other ? job->share : SHARE_ANY,
+                                     .kind = PAIRS_SPEED};
+    pairs_note(core, &reading);
 }
 
-void company_learn_activity(struct core *core, const struct gpu *gpu, const struct record *record)
+void pairs_learn_activity(struct core *core, const struct gpu *gpu, const struct record *record)
 {
-    struct measure reading = {.key = {.kind = COMPANY_ACTIVITY},
+    struct measure reading = {.key = {.kind = PAIRS_ACTIVITY},
                               .readings = 1,
                               .value = record->sample.smact_permille,
                               .gpu_bytes = gpu->total_bytes,
@@ -211,17 +211,16 @@ void company_learn_activity(struct core *core, const struct gpu *gpu, const stru
         reading.key.beside = second->profile;
         reading.key.share = second->share;
     }
-    company_note(core, &reading);
+    pairs_note(core, &reading);
 }
 
 /* ---- What they say ---- */
 
-static const struct measure *known(const struct core *core, const struct gpu *gpu, const struct company_key *key)
+static const struct measure *known(const struct core *core, const struct gpu *gpu, const struct pairs_key *key)
 {
     const struct measure *measure = find(core, key->of, key->beside, key->share, key->kind);
 
-    return measure && measure->gpu_bytes == gpu->total_bytes &&
-                   measure->readings >= (key->beside ? COMPANY_READINGS : 1)
+    return measure && measure->gpu_bytes == gpu->total_bytes && measure->readings >= (key->beside ? PAIRS_READINGS : 1)
                ? measure
                : NULL;
 }
@@ -233,46 +232,43 @@ static int32_t ratio(int64_t alone, int64_t in_company)
     return permille < 1000 ? 1000 : (int32_t)permille;
 }
 
-int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const struct profile *of,
-                         const struct profile *beside, uint32_t share)
+int32_t pairs_slowdown(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                       const struct profile *beside, uint32_t share)
 {
     const struct measure *there =
-        of->met
-            ? known(core, gpu, &(struct company_key){.of = of, .beside = beside, .share = share, .kind = COMPANY_SPEED})
-            : NULL; /* most have not, and the look-up takes the time */
-    const struct measure *alone =
-        there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED}) : NULL;
+        of->met ? known(core, gpu, &(struct pairs_key){.of = of, .beside = beside, .share = share, .kind = PAIRS_SPEED})
+                : NULL; /* most have not, and the look-up takes the time */
+    const struct measure *alone = there ? known(core, gpu, &(struct pairs_key){.of = of, .kind = PAIRS_SPEED}) : NULL;
 
     return alone && alone->unit == there->unit ? ratio(alone->value, there->value) : 0;
 }
 
-int32_t company_slowed(const struct core *core, const struct gpu *gpu, const struct profile *of,
-                       const struct record_progressed *report, int64_t fastest)
+int32_t pairs_slowed(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                     const struct record_progressed *report, int64_t fastest)
 {
-    const struct measure *alone = known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED});
+    const struct measure *alone = known(core, gpu, &(struct pairs_key){.of = of, .kind = PAIRS_SPEED});
 
     if (alone && alone->unit == report->total)
         return ratio(alone->value, report->micro_steps_per_s);
     return fastest > report->micro_steps_per_s ? ratio(fastest, report->micro_steps_per_s) : 0;
 }
 
-int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
-                                     const struct profile *beside, uint32_t share)
+int32_t pairs_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                                   const struct profile *beside, uint32_t share)
 {
     bool swaps = strcmp(of->workload, beside->workload) > 0;
     const struct measure *there =
         known(core, gpu,
-              &(struct company_key){
-                  .of = swaps ? beside : of, .beside = swaps ? of : beside, .share = share, .kind = COMPANY_ACTIVITY});
-    const struct measure *one =
-        there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_ACTIVITY}) : NULL;
+              &(struct pairs_key){
+                  .of = swaps ? beside : of, .beside = swaps ? of : beside, .share = share, .kind = PAIRS_ACTIVITY});
+    const struct measure *one = there ? known(core, gpu, &(struct pairs_key){.of = of, .kind = PAIRS_ACTIVITY}) : NULL;
     const struct measure *other =
-        one ? known(core, gpu, &(struct company_key){.of = beside, .kind = COMPANY_ACTIVITY}) : NULL;
+        one ? known(core, gpu, &(struct pairs_key){.of = beside, .kind = PAIRS_ACTIVITY}) : NULL;
 
     return other && of->user == beside->user ? ratio(one->value + other->value, there->value) : 0;
 }
 
-int32_t company_activity(const struct job *job)
+int32_t pairs_activity(const struct job *job)
 {
     return job->profile && job->profile->met ? 0 : learned_activity(job);
 }

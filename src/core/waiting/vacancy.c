@@ -1,30 +1,30 @@
 /* How this file works: a room has the most memory for each band of SM activity, a space the same for some bands.
  * search_of and find_most (backfill.c) widen a room by the space of each GPU that has opened; trees of waiting jobs
- * (alike.c) keep the least need of each branch as a room that was narrowed, and leave out branches that room_holds()
- * says no to. Rounding is to the side of looking once too often. */
-#include "core/waiting/room.h"
+ * (autocluster.c) keep the least need of each branch as a room that was narrowed, and leave out branches that
+ * vacancy_holds() says no to. Rounding is to the side of looking once too often. */
+#include "core/waiting/vacancy.h"
 
 #define UNIT_BYTES (INT64_C(64) << 20)
 
-const struct room room_none = {{0}};
+const struct vacancy vacancy_none = {{0}};
 
 /* clang-format off */
 #define FOUR(x) x, x, x, x
-const struct room room_whole = {{FOUR(FOUR(FOUR(INT16_MAX)))}};
+const struct vacancy vacancy_whole = {{FOUR(FOUR(FOUR(INT16_MAX)))}};
 /* clang-format on */
 
-int16_t room_need(int64_t bytes)
+int16_t vacancy_need(int64_t bytes)
 {
     int64_t units = bytes > 0 ? bytes / UNIT_BYTES : 0;
 
     if (bytes == INT64_MAX)
-        return ROOM_NEED_IDLE;
-    return units < ROOM_NEED_IDLE - 2 ? (int16_t)units : ROOM_NEED_IDLE - 2;
+        return VACANCY_NEED_IDLE;
+    return units < VACANCY_NEED_IDLE - 2 ? (int16_t)units : VACANCY_NEED_IDLE - 2;
 }
 
-struct room room_of_needs(int16_t units, uint8_t band)
+struct vacancy vacancy_of_needs(int16_t units, uint8_t band)
 {
-    struct room needs = room_whole;
+    struct vacancy needs = vacancy_whole;
 
     needs.units[band] = units;
     return needs;
@@ -38,29 +38,29 @@ static eight eight_of(int16_t value)
     return (eight){value, value, value, value, value, value, value, value};
 }
 
-void room_widen(struct room *room, struct space by)
+void vacancy_widen(struct vacancy *vacancy, struct space by)
 {
     const eight bits = {1, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7};
 
     for (int from = 0; from < SLOWDOWN_BANDS && by.bands; from += 8) {
-        eight *there = (eight *)&room->units[from];
+        eight *there = (eight *)&vacancy->units[from];
         eight units = eight_of(by.units) & ((eight_of((int16_t)(by.bands >> from & 255)) & bits) == bits);
         eight more = units > *there;
         *there = (units & more) | (*there & ~more);
     }
 }
 
-void room_narrow(struct room *room, const struct room *to)
+void vacancy_narrow(struct vacancy *vacancy, const struct vacancy *to)
 {
     for (int band = 0; band < SLOWDOWN_BANDS; band++)
-        room->units[band] = to->units[band] < room->units[band] ? to->units[band] : room->units[band];
+        vacancy->units[band] = to->units[band] < vacancy->units[band] ? to->units[band] : vacancy->units[band];
 }
 
-bool room_holds(const struct room *room, const struct room *needs)
+bool vacancy_holds(const struct vacancy *vacancy, const struct vacancy *needs)
 {
     int16_t within = 0;
 
     for (int band = 0; band < SLOWDOWN_BANDS; band++)
-        within |= needs->units[band] < room->units[band];
+        within |= needs->units[band] < vacancy->units[band];
     return within;
 }

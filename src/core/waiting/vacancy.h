@@ -2,8 +2,8 @@
  * them: a GPU may have room for a light job and none for a busy one, or the other way round. Activities are taken in
  * the bands of slowdown.h and memory in units of 64 MiB, so that a look costs a few instructions. Nothing that fits is
  * missed by that; what is found may fit nowhere (qualify.c says). */
-#ifndef CARMA_CORE_ROOM_H
-#define CARMA_CORE_ROOM_H
+#ifndef CARMA_CORE_VACANCY_H
+#define CARMA_CORE_VACANCY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,23 +11,23 @@
 #include "core/share/slowdown.h"
 
 /* In units. A need is within a room where it is less. */
-struct room {
+struct vacancy {
     int16_t units[SLOWDOWN_BANDS];
 };
 
-#define ROOM_NEED_IDLE (INT16_MAX - 1) /* within the room of an idle GPU alone */
-#define ROOM_NEED_NONE INT16_MAX       /* within no room */
+#define VACANCY_NEED_IDLE (INT16_MAX - 1) /* within the room of an idle GPU alone */
+#define VACANCY_NEED_NONE INT16_MAX       /* within no room */
 
 /* Of GPUs that take nobody, and of idle ones. */
-extern const struct room room_none, room_whole;
+extern const struct vacancy vacancy_none, vacancy_whole;
 #define SPACE_NONE  ((struct space){0, 0})
 #define SPACE_WHOLE ((struct space){INT16_MAX, UINT64_MAX})
 
 /* Bytes as a need; INT64_MAX: idle GPUs. */
-int16_t room_need(int64_t bytes);
+int16_t vacancy_need(int64_t bytes);
 
 /* The needs of one job. */
-struct room room_of_needs(int16_t units, uint8_t band);
+struct vacancy vacancy_of_needs(int16_t units, uint8_t band);
 
 /* What one GPU leaves to jobs of these bands, a bit for each (slowdown_bands). */
 struct space {
@@ -41,10 +41,10 @@ struct gpu_space {
 };
 
 /* To at least the space, or at most the other room, in each band. */
-void room_widen(struct room *room, struct space by);
-void room_narrow(struct room *room, const struct room *to);
+void vacancy_widen(struct vacancy *vacancy, struct space by);
+void vacancy_narrow(struct vacancy *vacancy, const struct vacancy *to);
 
 /* Whether a need of any band is within the room. */
-bool room_holds(const struct room *room, const struct room *needs);
+bool vacancy_holds(const struct vacancy *vacancy, const struct vacancy *needs);
 
 #endif

@@ -1,6 +1,6 @@
-/* What the core learns of workloads beside one another, and how its verdicts change by that (core/learn/company.h). */
+/* What the core learns of workloads beside one another, and how its verdicts change by that (core/learn/pairs.h). */
 #include "placement_fixture.h"
-#include "core/learn/company.h"
+#include "core/learn/pairs.h"
 #include "core/learn/learn.h"
 #include "core/share/slowdown.h"
 #include "core/users.h"
@@ -108,7 +108,7 @@ static uint64_t meet_again(struct fixture *f, uint32_t share, int32_t bound, int
     return starts(f, "b");
 }
 
-/* A neighbour that stands still is no company: a job's speed beside it says nothing of the two. */
+/* A neighbour that stands still is none: a job's speed beside it says nothing of the two. */
 TEST_BETWEEN(test_a_suspended_neighbour_teaches_nothing, setup, teardown)
 {
     struct fixture *f = *state;
@@ -127,7 +127,8 @@ TEST_BETWEEN(test_a_suspended_neighbour_teaches_nothing, setup, teardown)
     assert_int_equal(HASH_COUNT(f->core->measures), 1);
 }
 
-/* Nobody joins a job that is seen to be slowed beyond its bound, until it is not any more, or its company has gone. */
+/* Nobody joins a job that is seen to be slowed beyond its bound, until it is not any more, or its neighbours have gone.
+ */
 TEST_BETWEEN(test_nobody_joins_a_job_that_is_slowed_beyond_its_bound, setup, teardown)
 {
     for (int left = 0; left < 2; left++) {
@@ -296,7 +297,7 @@ CORE_TEST(test_a_bad_pair_in_larger_company)
     assert_false(runs(f, starts(f, "b")));
 }
 
-/* What counts other steps, runs by another mode, has had company for a moment or of two tells nothing of the pair. */
+/* What counts other steps, runs by another mode, had a neighbour for a moment or of two tells nothing of the pair. */
 CORE_TEST(test_what_tells_nothing)
 {
     struct record record = {.type = RECORD_PROGRESSED};
@@ -327,9 +328,9 @@ CORE_TEST(test_what_tells_nothing)
     progresses(f, a, ALONE, 7);
     const struct profile *of_a = core_find_job(f->core, a)->profile;
     const struct profile *of_b = core_find_job(f->core, b)->profile;
-    assert_int_not_equal(company_slowdown(f->core, core_gpu(f->core, 0), of_b, of_a, SHARE_MPS), 0);
-    assert_int_equal(company_slowdown(f->core, core_gpu(f->core, 0), of_a, of_b, SHARE_MPS), 0);
-    assert_int_equal(company_slowdown(f->core, core_gpu(f->core, 0), of_b, of_a, SHARE_TIME_SLICE), 0);
+    assert_int_not_equal(pairs_slowdown(f->core, core_gpu(f->core, 0), of_b, of_a, SHARE_MPS), 0);
+    assert_int_equal(pairs_slowdown(f->core, core_gpu(f->core, 0), of_a, of_b, SHARE_MPS), 0);
+    assert_int_equal(pairs_slowdown(f->core, core_gpu(f->core, 0), of_b, of_a, SHARE_TIME_SLICE), 0);
 }
 
 /* Jobs that say nothing of their progress: the GPU was not busier with both than with one. */
@@ -368,8 +369,8 @@ CORE_TEST(test_activity_is_not_exact)
     b = is_put(f, "b", SHARE_MPS);
     is_active(f, 700);
     is_active(f, 700);
-    assert_int_equal(company_slowdown_by_activity(f->core, core_gpu(f->core, 0), core_find_job(f->core, a)->profile,
-                                                  core_find_job(f->core, b)->profile, SHARE_MPS),
+    assert_int_equal(pairs_slowdown_by_activity(f->core, core_gpu(f->core, 0), core_find_job(f->core, a)->profile,
+                                                core_find_job(f->core, b)->profile, SHARE_MPS),
                      1428);
     assert_false(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).measured);
 }
@@ -392,7 +393,7 @@ CORE_TEST(test_it_is_kept)
         again = core_new();
         for (size_t k = 0; k < i; k++)
             core_apply(again, &records.items[k], NULL);
-        bad.state_measure.kind = COMPANY_KINDS;
+        bad.state_measure.kind = PAIRS_KINDS;
         assert_int_not_equal(core_apply(again, &bad, NULL), 0);
         bad = records.items[i];
         bad.state_measure.beside[0] = '?'; /* which has no history */
@@ -411,25 +412,25 @@ CORE_TEST(test_their_number_is_bounded)
     struct measure reading = {.readings = 1, .value = 1, .gpu_bytes = TOTAL};
     char name[32];
 
-    for (int i = 0; i < COMPANY_MOST + 10; i++) {
+    for (int i = 0; i < PAIRS_MOST + 10; i++) {
         snprintf(name, sizeof name, "w%d", i);
-        reading.key = (struct company_key){.of = learn_profile(f->core, user_of(f->core, 0), name)};
-        assert_true(company_note(f->core, &reading));
-        assert_true(HASH_COUNT(f->core->measures) <= COMPANY_MOST);
+        reading.key = (struct pairs_key){.of = learn_profile(f->core, user_of(f->core, 0), name)};
+        assert_true(pairs_note(f->core, &reading));
+        assert_true(HASH_COUNT(f->core->measures) <= PAIRS_MOST);
     }
     assert_string_equal(f->core->measures->key.of->workload, "w10");
     assert_int_equal(learn_find(f->core, 0, "w9")->measures, 0);
     reading.key.beside = learn_find(f->core, 0, "w10");
-    assert_true(company_note(f->core, &reading));
+    assert_true(pairs_note(f->core, &reading));
     assert_int_equal(learn_find(f->core, 0, "w10")->measures, 1); /* its own has gone for it */
-    company_forget_profile(f->core, reading.key.of);
+    pairs_forget_profile(f->core, reading.key.of);
     assert_int_equal(learn_find(f->core, 0, "w10")->measures, 0);
-    assert_int_equal(HASH_COUNT(f->core->measures), COMPANY_MOST - 2);
-    reading.key = (struct company_key){.of = learn_profile(f->core, user_of(f->core, 7), "w0")};
-    for (int i = 0; i <= COMPANY_MOST; i++) { /* a user with many loses his own for them */
-        assert_true(company_note(f->core, &reading));
+    assert_int_equal(HASH_COUNT(f->core->measures), PAIRS_MOST - 2);
+    reading.key = (struct pairs_key){.of = learn_profile(f->core, user_of(f->core, 7), "w0")};
+    for (int i = 0; i <= PAIRS_MOST; i++) { /* a user with many loses his own for them */
+        assert_true(pairs_note(f->core, &reading));
         snprintf(name, sizeof name, "w%d", i);
-        reading.key = (struct company_key){.of = learn_profile(f->core, user_of(f->core, 0), name)};
+        reading.key = (struct pairs_key){.of = learn_profile(f->core, user_of(f->core, 0), name)};
     }
     assert_int_equal(learn_find(f->core, 7, "w0")->measures, 1);
 }
