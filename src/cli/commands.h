@@ -39,9 +39,9 @@ char *submit_option_of_others(const char *word);
 #include "api/job_verbs.def"
 extern const struct argp dashboard_argp, doctor_argp;
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, logs_argp,
-    move_argp, edit_argp, wait_argp, run_argp, shell_argp, jupyter_argp, attach_argp, gpus_argp, monitor_argp, history_argp,
-    report_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp, trace_show_argp,
-    evaluate_argp, bench_argp, bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp,
+    move_argp, edit_argp, wait_argp, run_argp, shell_argp, jupyter_argp, attach_argp, gpus_argp, monitor_argp,
+    history_argp, report_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
+    trace_show_argp, evaluate_argp, bench_argp, bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp,
     admin_drain_argp, admin_gpu_argp, admin_learned_argp, admin_recover_argp, admin_reserve_argp, admin_resume_argp,
     admin_share_argp, admin_unreserve_argp, admin_verify_argp, share_argp, help_argp, top_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
