@@ -305,6 +305,7 @@ static void change_wants(struct core *core, struct job *job, const struct record
     end_reservation(core, job, at_ns);
     if (job->autocluster)
         autocluster_leave(core, job);
+    order_forget_deadline(core, job);
     job->wants = common_wants_join(&core->wants, wants);
     common_wants_leave(&core->wants, before);
 }
@@ -430,6 +431,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         end_reservation(core, job, at_ns);
     if (job->autocluster)
         autocluster_leave(core, job);
+    order_forget_deadline(core, job);
     /* that it runs may be known only after its memory, for which it waits to be shrunk */
     if (state != JOB_RUNNING && state != JOB_SUSPENDED)
         queue_remove(job);

@@ -327,13 +327,15 @@ static bool any_is_due(const struct core *core, int64_t now_ns)
     return job;
 }
 
-/* The caches may be of jobs that have left since: a restored core does not know of them. */
+/* The same of a core that was restored: no job's that has left since. */
 static int64_t next_late_ns(const struct core *core)
 {
     const struct queue *const queues[] = {&core->waiting, &core->kept};
     int64_t late_ns = INT64_MAX;
 
-    for (size_t i = 0; i < array_size(queues) && core->next_late_ns < INT64_MAX; i++)
+    if (core->next_late_ns > INT64_MIN)
+        return core->next_late_ns;
+    for (size_t i = 0; i < array_size(queues); i++)
         for (const struct job *job = queues[i]->head; job; job = job->next)
             if (job_latest_start_ns(job) < late_ns)
                 late_ns = job_latest_start_ns(job);

@@ -78,6 +78,18 @@ bool order_is_apart(const struct job *job)
     return classes[class_of(job)].class < CLASS_MAIN;
 }
 
+static void keep_deadline(struct core *core, const struct job *job)
+{
+    if (job_latest_start_ns(job) < core->next_late_ns)
+        core->next_late_ns = job_latest_start_ns(job);
+}
+
+void order_forget_deadline(struct core *core, const struct job *job)
+{
+    if (job->wants->deadline_ns && job_latest_start_ns(job) == core->next_late_ns)
+        core->next_late_ns = INT64_MIN;
+}
+
 void order_enter(struct core *core, struct job *job)
 {
     job->turn = turn_of(core, job);
@@ -87,14 +99,14 @@ void order_enter(struct core *core, struct job *job)
         queue_push(&core->vain, job);
     } else if (job_is_kept(job)) {
         queue_insert(&core->kept, job);
+        keep_deadline(core, job);
         if (!job->depends && job->begin_ns && job->begin_ns < core->next_begin_ns)
             core->next_begin_ns = job->begin_ns;
     } else {
         queue_insert(&core->waiting, job);
         autocluster_join(core, job);
+        keep_deadline(core, job);
     }
-    if (job_latest_start_ns(job) < core->next_late_ns)
-        core->next_late_ns = job_latest_start_ns(job);
     closing_note_avoided(core, job);
 }
 
@@ -102,6 +114,7 @@ void order_moves(struct core *core, struct job *job)
 {
     if (job->autocluster)
         autocluster_leave(core, job);
+    order_forget_deadline(core, job);
     queue_remove(job);
     order_enter(core, job);
     core->openings++; /* a decision that is being made goes on */

@@ -20,6 +20,9 @@ void order_enter(struct core *core, struct job *job);
 /* The same of one that stands in one already, which may be another's now. */
 void order_moves(struct core *core, struct job *job);
 
+/* The job is about to leave those that wait, or its deadline is about to change. */
+void order_forget_deadline(struct core *core, const struct job *job);
+
 /* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
  * under fair turns, its users: who has nothing running, then whose group, or who, has had the least of the GPUs lately
  * for its share (use.h), then who has so within the group, then who came first. Valid until the next record is applied,
