@@ -66,7 +66,7 @@ run submit --parsable --gpu-memory 1G fifth.sh
 until_log "job 5 waits until it can be started: cannot write the copy of its script, .*No space left on device"
 until_log "job 6 waits until it can be started: "
 expect_field 5 state PLACED
-"$CARMA" show 5 | grep -q "Note *waits until it can be started: " || fail "show does not say it: $("$CARMA" show 5)"
+"$CARMA" show 5 | grep -q "State *PLACED: .*waits until it can be started: " || fail "show does not say it: $("$CARMA" show 5)"
 run cancel 6
 until_field 6 state CANCELLED
 expect_field 6 message "cancelled before it was started" # not ended by carmad in its shepherd's place

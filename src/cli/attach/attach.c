@@ -377,6 +377,16 @@ static void print_outputs(struct attached *a, const json_t *job)
     (void)copy_all(a);
 }
 
+/* A shell's status is that of its last command: no news. */
+static bool is_news(const struct attached *a, const json_t *job)
+{
+    const char *state = answer_text(job, "state");
+
+    if (a->is_shell && state && strcmp(state, "FAILED") == 0)
+        return false;
+    return wait_job_status(job) != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end");
+}
+
 /* As carma wait tells it. */
 static int wait_for_end(struct attached *a)
 {
@@ -392,12 +402,11 @@ static int wait_for_end(struct attached *a)
             return cli_fail("%s", err.text), session_status(rc);
         (void)copy_all(a);
         if (answer_job_ended(job)) {
-            int status = wait_job_status(job);
             if (!a->greeted)
                 print_outputs(a, job);
-            if (!a->is_shell && (status != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end")))
+            if (is_news(a, job))
                 wait_tell_end(a->id, job, false);
-            return status;
+            return wait_job_status(job);
         }
         wait_pause(a->cli, &pause_ms);
         while ((number = signals_next(a->signals)) == SIGWINCH)

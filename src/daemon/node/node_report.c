@@ -211,21 +211,23 @@ static bool follow_use(const struct node *node, struct job_view *view, const str
         else if (may_be_used_by(gpu, job))
             view->used_ns = gpu->active_ns;
     }
-    if (!known || !view->used_ns)
+    if (!view->used_ns)
         view->used_ns = now_ns;
+    if (!known)
+        view->unmeasured_ns = now_ns;
     return known;
 }
 
-/* Since when the running job has neither used its GPUs nor got on; -1: that cannot be told now. */
-static int64_t unused_since(const struct node *node, struct job_view *view, const struct job *job, int64_t now_ns)
+static int64_t later(int64_t a, int64_t b)
 {
-    int64_t since_ns = job->resumed_ns > view->started_ns ? job->resumed_ns : view->started_ns;
+    return a > b ? a : b;
+}
 
-    if (!follow_use(node, view, job, now_ns))
-        return -1;
-    if (view->used_ns > since_ns)
-        since_ns = view->used_ns;
-    return view->progress && view->progress->count.at_ns > since_ns ? view->progress->count.at_ns : since_ns;
+/* Since when the running job has neither used its GPUs nor got on, as far as that was measured. */
+static int64_t unused_since(const struct job_view *view, const struct job *job)
+{
+    return later(later(job->resumed_ns, view->started_ns),
+                 later(view->used_ns, view->progress ? view->progress->count.at_ns : 0));
 }
 
 static void report(struct node *node, struct job_view *view, int64_t since_ns, int64_t now_ns)
@@ -234,7 +236,7 @@ static void report(struct node *node, struct job_view *view, int64_t since_ns, i
     bool unused = now_ns - since_ns >= report_ns;
     char text[UNITS_TEXT];
 
-    if (since_ns < 0 || report_ns == 0) /* the last knowledge still stands */
+    if (report_ns == 0)
         return;
     if (unused && view->unused_since_ns < 0)
         daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id,
@@ -270,12 +272,14 @@ void node_report_unused(struct node *node)
         for (uint32_t i = 0; i < gpu->resident_count; i++) {
             const struct job *job = gpu->residents[i];
             struct job_view *view = views_find(&node->daemon->views, job->id);
-            int64_t since_ns;
             if (!view || job->state != JOB_RUNNING || job->placements[0].gpu != g) /* once per job */
                 continue;
-            since_ns = unused_since(node, view, job, now_ns);
-            report(node, view, since_ns, now_ns);
-            tell_core(node, job, since_ns, now_ns);
+            if (follow_use(node, view, job, now_ns)) {
+                report(node, view, unused_since(view, job), now_ns);
+                tell_core(node, job, later(unused_since(view, job), view->unmeasured_ns), now_ns);
+            } else { /* what was reported still stands; nobody is ended by what was not seen */
+                tell_core(node, job, -1, now_ns);
+            }
         }
     }
 }

@@ -53,6 +53,7 @@ struct job_view {
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
     int64_t used_ns; /* when it may last have used one of them: the same; 0: nobody has looked since the daemon began */
+    int64_t unmeasured_ns;            /* when that could last not be told */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     uint64_t changed;                 /* views.taken + 1, then; see job_view_is_changed() */
     uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
