@@ -2,7 +2,7 @@
 import {Chart} from "/charts.js";
 import {h, set_text} from "/dom.js";
 import {job_label, moment, percent, share_word, size, throttle_words, watts} from "/format.js";
-import {gpu_title, gpu_warnings} from "/gpus.js";
+import {gpu_title, tell_warnings} from "/gpus.js";
 import {ask, node, now_ns, on} from "/live.js";
 
 /* How it fares; of an instance, its GPU. */
@@ -96,10 +96,8 @@ export async function gpu_view(uuid) {
             return;
         }
         rest.hidden = false;
-        const warnings = gpu_warnings(gpu);
         set_text(title, gpu_title(gpu));
-        set_text(warning, warnings.join("; "));
-        warning.hidden = !warnings.length;
+        tell_warnings(warning, gpu);
         facts.replaceChildren(...facts_of(gpu, gpus.find((one) => one.uuid === gpu.parent)).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
         jobs.replaceChildren(...gpu.jobs.map((id) => h("li", null, h("a", {href: `#/job/${id}`},
             node.jobs.has(id) ? job_label(node.jobs.get(id)) : `job ${id}`))));

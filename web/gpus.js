@@ -94,14 +94,15 @@ function resident_row(resident) {
 
 /* "reserved for ada until ...": GPUs that are for some users alone, or will be. */
 function reservations_of(gpu) {
-    return node.reservations.filter((one) => one.gpus.includes(gpu.index) && one.until_ns > now_ns()).map((one) => {
+    const of_it = node.reservations.filter((one) => one.gpus.includes(gpu.index) && one.until_ns > now_ns());
+    return of_it.sort((one, other) => one.from_ns - other.from_ns).map((one) => {
         const from = one.from_ns > now_ns() ? `from ${moment(one.from_ns, now_ns())} ` : "";
         return `reserved for ${one.users.join(", ")} ${from}until ${moment(one.until_ns, now_ns())}${one.why ? `: ${one.why}` : ""}`;
     });
 }
 
 /* What is to be known of a GPU first, its faults before the rest, in words; empty: nothing. */
-export function gpu_warnings(gpu) {
+function gpu_warnings(gpu) {
     const warnings = [];
     if (gpu.lost)
         warnings.push(`takes no job: ${gpu.why || "lost to the driver"}; its figures are the last that were read`);
@@ -110,6 +111,14 @@ export function gpu_warnings(gpu) {
     if (gpu.xid)
         warnings.push(`Xid ${gpu.xid.code}${gpu.xid.count > 1 ? `, ${gpu.xid.count} times` : ""}`);
     return warnings.concat(reservations_of(gpu));
+}
+
+/* A reservation alone is no fault. */
+export function tell_warnings(element, gpu) {
+    const warnings = gpu_warnings(gpu);
+    set_text(element, warnings.join("; "));
+    element.hidden = !warnings.length;
+    element.classList.toggle("mild", !gpu.lost && !gpu.drained && !gpu.xid);
 }
 
 export function gpu_title(gpu) {
@@ -156,7 +165,6 @@ function gpu_card(gpu) {
     return {
         root,
         update: (now) => {
-            const warnings = gpu_warnings(now);
             const series = node.series.get(now.uuid);
             root.classList.toggle("lost", Boolean(now.lost));
             root.classList.toggle("hurt", Boolean(now.xid));
@@ -165,8 +173,7 @@ function gpu_card(gpu) {
             set_attribute(name, "title", now.name);
             set_text(share, share_word(now.share));
             set_attribute(share, "title", `jobs share this GPU by: ${share_word(now.share)}`);
-            set_text(warning, warnings.join("; "));
-            warning.hidden = !warnings.length;
+            tell_warnings(warning, now);
             bar.set(now);
             memory.replaceChildren(h("b", null, gib(now.used_bytes)), `of ${gib(now.total_bytes)} GiB`,
                 h("span", {class: "more"}, `${gib(reserved_bytes(now))} reserved`),
@@ -213,11 +220,9 @@ function mig_card(group) {
         root: h("section", {class: "mig", "aria-label": `${group.gpu.name || "GPU"} in MIG mode`},
             h("header", null, title, h("span", {class: "share"}, "MIG"), figures), warning, inside),
         update: (now) => {
-            const warnings = gpu_warnings(now.gpu);
             set_text(title, now.gpu.name || "GPU");
             set_text(figures, `${count(now.instances.length, "instance")} · ${watts(now.gpu.power_mw)}`);
-            set_text(warning, warnings.join("; "));
-            warning.hidden = !warnings.length;
+            tell_warnings(warning, now.gpu);
             keyed(inside, now.instances, (gpu) => gpu.uuid, gpu_card);
         },
     };

@@ -276,8 +276,14 @@ def _where(info: Dict[str, Any]) -> str:
     return str((info.get("reason") or {}).get("text") or "")
 
 
+def _number(info: Dict[str, Any]) -> object:
+    """As calls take it; of an array's job also as messages name it."""
+    array = info.get("array")
+    return f"{info.get('id')} ({array['id']}_{array['index']})" if array else info.get("id")
+
+
 def row(info: Dict[str, Any]) -> List[object]:
-    return [info.get("id"), info.get("name"), info.get("user"), info.get("state"), info.get("gpus"),
+    return [_number(info), info.get("name"), info.get("user"), info.get("state"), info.get("gpus"),
             units.bytes_text(info.get("reserved_bytes")), _where(info)]  # fmt: skip
 
 

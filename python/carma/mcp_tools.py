@@ -61,7 +61,7 @@ class Tool:
             raise CarmaError("arguments is to be an object")
         for name, value in arguments.items():
             if name not in self.arguments:
-                raise CarmaError(f"there is no argument {name[:60]!r}: one of {', '.join(self.arguments)}")
+                raise CarmaError(f"there is no argument {name[:60]!r}: one of {', '.join(self.arguments) or 'none'}")
             kinds = self.arguments[name]["type"]
             kinds = [kinds] if isinstance(kinds, str) else kinds
             if not any(_fits(value, kind) for kind in kinds):

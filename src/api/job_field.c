@@ -73,7 +73,8 @@ static int check_exclude_gpu(const char *text, struct error *err)
 
     for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
         if (item[strspn(item, "0123456789")] && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
-            return error_set(err, EINVAL, "exclude_gpu '%.60s' is neither a number nor a UUID: see carma gpus", item);
+            return error_set(err, EINVAL,
+                             "exclude_gpu '%.60s' is neither a number nor a UUID: 0,3 are two (carma gpus)", item);
     return 0;
 }
 

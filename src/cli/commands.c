@@ -110,6 +110,11 @@ int command_unknown(const char *name)
         cli_fail("there is no command '%.40s': did you mean %s? (see: carma help)", name, of_others(name));
         return CLI_USAGE;
     }
+    for (size_t i = 0; i < subcommand_count; i++)
+        if (strcmp(strchr(subcommands[i].name, ' ') + 1, name) == 0) {
+            cli_fail("there is no command '%.40s': did you mean %s? (see: carma help)", name, subcommands[i].name);
+            return CLI_USAGE;
+        }
     nearest_begin(&nearest, name);
     for (size_t i = 0; command_at(i); i++)
         nearest_try(&nearest, command_at(i)->name);

@@ -46,6 +46,7 @@ for command in "cancel $one" "cancel ${one}_[0-2]" "hold $one"; do
 done
 expect_error 1 'is an array of jobs, and this is about one' explain "$one"
 expect_error 1 "there is no job ${one}_1" show "${one}_1"
+expect_error 1 "job ${one}_4 has already ended (FAILED)" hold "${one}_4"
 expect_error 1 'there is no array' logs "${all}_1"
 
 # A script of Slurm's; all of an array at once, and its last ones.
@@ -65,6 +66,7 @@ run cancel "${three}_[5-7]"
 [ "$(unfinished)" = "${three}_8:H " ] || fail "carma queue: $(unfinished)"
 run cancel "$three"
 [ -z "$(unfinished)" ] || fail "carma queue: $(unfinished)"
+expect_error 1 "job ${three}_5 was never started: it has written nothing" logs "${three}_5"
 
 # A sweep: each choice of the parameters is a job.
 lr=mine run submit --gpu-memory 1G --wait --param lr=1,2 --param bs=3,4 -J s -o 'o-{lr}{bs}' -- sh -c 'echo "$lr $bs {bs}"'
@@ -80,6 +82,7 @@ until_field "${five}_2" state COMPLETED
 expect_field "${five}_1" state QUEUED
 shows "job ${four}_1 has to complete first" explain "${five}_1"
 expect_ok submit --gpu-memory 1G -a 0-2 -d "afterok:$four,singleton" -- true
+expect_error 1 "there is no job ${four}_7 for aftercorr" submit --gpu-memory 1G -a 1,7 -d "aftercorr:$four" -- true
 while read -r status option text; do
     expect_error "$status" "$text" submit --gpu-memory 1G "$option" -- true
 done <<END

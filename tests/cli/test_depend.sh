@@ -67,6 +67,10 @@ run cancel "$tomorrow"
 # Who could not end before its deadline is not started; one that could, is.
 until_field "$(job --deadline now+1hour -t 5 -- true)" state COMPLETED
 until_field "$(job --deadline now+60 -t 5 -- true)" state EXPIRED
+expect_ok submit --gpu-memory 1G --hold --deadline now+60 -t 5 -- true
+grep -q 'warning: it is given up, .* before its deadline now+60: say a later --deadline, or a shorter --time' "$T/err" ||
+    fail "no warning: $(cat "$T/err")"
+shows "is HELD: .* it is given up once released$" explain @
 holds=$(job --exclusive -- sleep 100000)
 until_field "$holds" state RUNNING
 late=$(job --deadline now+800 -t 5 -- touch "$T/started")

@@ -44,14 +44,17 @@ grep -q "takes no job" "$T/out" && fail "$said: $(cat "$T/out")"
 submits_wide() {
     run submit --parsable -G 4 --gpu-memory 2G "$@" -- "$TRAIN" --gpus 4 --memory 2G --sm-activity 0.3 --seconds 30
 }
-shows "^GPU 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" \
+shows "^GPUs 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" \
     admin reserve --gpus 0-1 --user 4242 --from now+2hours --for 4h --reason course
 submits_wide
 shows "GPU 0 will be reserved for 4242 in 1:5.*: only jobs that end by then (--time) start there" explain 4
+expect_ok admin reserve --gpus 0 --user 4242 --for 30m
+shows "^ *0 .* GPU 0 is reserved for 4242 for 2" explain 4
+prints "reservation 2 is taken back" admin unreserve 2
 submits_wide --time 1:00:00
 expect_ok wait 5
 restart_daemon
-shows "^GPU 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" gpus
+shows "^GPUs 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" gpus
 shows "^start: in about 6" explain 4
 expect_error 1 "GPU 1 is reserved at that time already: 'carma admin unreserve 1' takes that back" \
     admin reserve --gpus 1-3 --user 4242 --from now+3h --for 1h

@@ -116,6 +116,7 @@ cp "$T/out" "$T/help"
 run --help
 cmp -s "$T/out" "$T/help" || fail "--help and help differ"
 expect_error 2 "no command 'x'" help x
+expect_error 2 "no command 'reserve': did you mean admin reserve?" reserve
 
 # No daemon: one line that names the socket; asked for by --socket before or behind the command alike.
 for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "checkpoint 1" "requeue 1" "suspend 1" "resume 1" "signal 1 USR1" "move 1 --last" "edit 1 time=5" "logs 1" "attach 1" "submit --no-retry -- true" "show @"; do

@@ -169,8 +169,9 @@ static int print_log(struct cli *cli, const struct logs_options *logs, uint64_t 
         return rc ? cli_fail("job %s: %s", named, err.text), session_status(rc) : CLI_OK;
     }
     rc = log_file_open(path, log_file_owner(job), &fd, &err);
-    if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
-        return cli_fail("job %s has not been started: it has written nothing (see: carma explain %s)", named, named);
+    if (rc == -ENOENT && answer_integer(job, "first_started_ns", 0) <= 0)
+        return cli_fail("job %s %s started: it has written nothing (see: carma explain %s)", named,
+                        answer_job_ended(job) ? "was never" : "has not been", named);
     if (rc || go_to_lines(fd, logs->lines, &err) || copy_rest(fd, &err))
         return cli_fail("job %s: %s", named, err.text);
     return CLI_OK;

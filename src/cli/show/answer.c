@@ -343,7 +343,7 @@ char *answer_reservation(const json_t *reservation)
     CLEANUP(free_ptr) char *by = answer_safe_text(reservation, "by");
     CLEANUP(free_ptr) char *why = answer_safe_text(reservation, "why");
 
-    strbuf_puts(&out, "GPU ");
+    strbuf_puts(&out, json_array_size(gpus) == 1 ? "GPU " : "GPUs ");
     put_list(&out, gpus);
     strbuf_printf(&out, " %s reserved for ", json_array_size(gpus) == 1 ? "is" : "are");
     put_list(&out, json_object_get(reservation, "users"));

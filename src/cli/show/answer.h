@@ -50,7 +50,7 @@ bool answer_is_heading(const json_t *gpu);
 /* Whether an administrator lets no further job come to the GPU, or to any. */
 bool answer_is_drained(const json_t *gpu);
 
-/* "GPU 0, 1 are reserved for ada from ... to ... (reservation 2, by root: course)"; of GET /v1/gpus. */
+/* "GPUs 0, 1 are reserved for ada from ... to ... (reservation 2, by root: course)"; of GET /v1/gpus. */
 char *answer_reservation(const json_t *reservation);
 
 /* Whether the GPU is reserved for users now. */

@@ -50,12 +50,15 @@ static bool is_in_the_way(const struct core *core, const struct record_allotted 
 
 const struct record_allotted *allotment_against(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
+    const struct record_allotted *first = NULL;
+
     for (uint32_t i = 0; i < core->allotment_count; i++) {
         const struct record_allotted *allotted = &core->allotments[i];
-        if (has(allotted->gpus, allotted->gpu_count, gpu->number) && is_in_the_way(core, allotted, job))
-            return allotted;
+        if (has(allotted->gpus, allotted->gpu_count, gpu->number) && is_in_the_way(core, allotted, job) &&
+            (!first || allotted->from_ns < first->from_ns))
+            first = allotted;
     }
-    return NULL;
+    return first;
 }
 
 void allotment_note(const struct core *core, const struct record_allotted *allotted, uint32_t gpu,

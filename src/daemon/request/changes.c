@@ -9,6 +9,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "api/array.h"
 #include "api/job_signal.h"
 #include "base/handle.h"
 #include "base/json/json_read.h"
@@ -262,15 +263,30 @@ void change_place(struct changes *changes, struct http_request *request, const s
         change_one(changes, request, view, what);
 }
 
+/* The job of an array that the word names alone; NULL: it names several, or it is gone. */
+static const struct job_view *named_of_array(const struct selected_ids *ids, const struct views *views)
+{
+    const struct job_view *view = views_find(views, ids->first);
+    struct array_words all;
+    int64_t position;
+
+    if (!ids->indices || ids->indices->jobs != 1 || !view || !job_view_array_words(view, &all))
+        return NULL;
+    position = array_position(&all, array_index(ids->indices, 0));
+    return position >= 0 ? views_find(views, ids->first + (uint64_t)position) : NULL;
+}
+
 /* A word that names no job that can be changed. */
 static void tell_vain(struct change *change, const struct selected_ids *ids, const struct views *views)
 {
-    const struct job_view *view = views_find(views, ids->first);
+    const struct job_view *view = views_find(views, ids->first), *one = named_of_array(ids, views);
     CLEANUP(free_ptr) char *why = NULL;
     struct error err;
 
     if (ids->is_range && ids->last > ids->first)
         why = xasprintf("no job of %s is among those that were asked for", ids->text);
+    else if (one && job_state_ended(one->state))
+        actions_ended(one, &change->what, &err);
     else if (ids->indices || ids->last > ids->first)
         why = xasprintf("all jobs of array %s have ended, or are not among those that were asked for", ids->text);
     else if (!view || !job_view_is_shown(view))
@@ -279,7 +295,7 @@ static void tell_vain(struct change *change, const struct selected_ids *ids, con
         actions_ended(view, &change->what, &err);
     else
         why = xasprintf("job %" PRIu64 " is not among those that were asked for", view->id);
-    refuse(change, ids->first, why ? why : err.text);
+    refuse(change, one ? one->id : ids->first, why ? why : err.text);
 }
 
 /* The owner of one that is another's, or the caller. */

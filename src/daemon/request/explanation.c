@@ -509,9 +509,12 @@ static char *why_it_waits(const struct daemon *daemon, const struct job_view *vi
     char text[REASON_TEXT], left[UNITS_TEXT];
 
     reason_format(reason, now_ns, text);
-    return latest_ns < INT64_MAX ? xasprintf("%s; it is given up in %s, to be over before its deadline", text,
-                                             format_duration(latest_ns > now_ns ? latest_ns - now_ns : 0, left))
-                                 : xstrdup(text);
+    if (latest_ns == INT64_MAX)
+        return xstrdup(text);
+    if (latest_ns < now_ns) /* it is held */
+        return xasprintf("%s; it could not end before its deadline any more: it is given up once released", text);
+    return xasprintf("%s; it is given up in %s, to be over before its deadline", text,
+                     format_duration(latest_ns - now_ns, left));
 }
 
 void explanation_get(struct daemon *daemon, struct http_request *request, const struct job_view *view)

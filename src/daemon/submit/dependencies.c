@@ -36,7 +36,7 @@ static int jobs_of(const struct daemon *daemon, const struct job_dependency *dep
     }
     if (position < 0)
         return error_set(err, ENOENT, "there is no job %" PRIu64 "_%" PRId64 " for %s", dependency->job, index,
-                         dependency_word(dependency->kind));
+                         index == own ? "aftercorr" : dependency_word(dependency->kind));
     *first = *last = dependency->job + (uint64_t)position;
     return 0;
 }

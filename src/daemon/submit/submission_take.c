@@ -212,7 +212,13 @@ static json_t *warnings_of(const struct daemon *daemon, const struct job_view *v
     const struct job_spec *spec = view->common->spec;
     const char *gap = runs_host_limits_gap(daemon->runs, spec);
     bool for_mps = spec->mps_threads_percent > 0 || spec->mps_memory_limit_bytes > 0;
+    int64_t deadline_ns = view->wants->deadline_ns, left_ns = deadline_ns - nodetime_now_ns();
     json_t *warnings = json_array();
+
+    if (deadline_ns && (left_ns < 0 || left_ns < view->wants->time_limit_ns))
+        json_array_append_new(warnings, json_sprintf("it is given up, as it could not end before its deadline %s: say "
+                                                     "a later --deadline%s",
+                                                     spec->deadline, left_ns > 0 ? ", or a shorter --time" : ""));
 
     if (gap)
         json_array_append_new(warnings,
