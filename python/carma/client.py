@@ -27,7 +27,7 @@ class Gpu(Dict[str, Any]):
                 units.bytes_text(self.get("free_bytes")),
                 f"{coarse}{(activity + 5) // 10}%" if isinstance(activity, int) else "-",
                 f"{(power + 500) // 1000} W" if isinstance(power, int) else "-",
-                "lost" if self.get("lost") else ", ".join(str(job) for job in self.get("jobs") or [])]  # fmt: skip
+                "lost" if self.get("lost") else ", ".join(str(job) for job in self.get("job_names") or self.get("jobs") or [])]  # fmt: skip
 
 
 class Gpus(List[Gpu]):

@@ -28,6 +28,7 @@ again_after_kill --set auto_capture=off
     fail "carma queue --array: $(unfinished --array)"
 touch go-2
 until_field "${one}_4" state RUNNING # the next one, while the first still runs
+shows " ${one}_0,${one}_4$" gpus
 run hold "${one}_6"
 touch go-0
 until_field "${one}_9" state RUNNING # one that is held takes nobody's place

@@ -175,13 +175,15 @@ static json_t *make_body(const struct reserve_options *wanted, struct error *err
 static void print_made(const json_t *reply)
 {
     CLEANUP(free_ptr) char *text = answer_reservation(json_object_get(reply, "reservation"));
-    const json_t *others = json_object_get(reply, "others");
+    const json_t *others = json_object_get(reply, "other_names");
     json_t *job;
     size_t i;
 
     puts(text);
-    json_array_foreach (others, i, job)
-        printf("%s%" JSON_INTEGER_FORMAT, i ? ", " : "others' jobs that run there go on: ", json_integer_value(job));
+    json_array_foreach (others, i, job) {
+        CLEANUP(free_ptr) char *name = term_escape(json_string_value(job));
+        printf("%s%s", i ? ", " : "others' jobs that run there go on: ", name ? name : "");
+    }
     if (json_array_size(others))
         puts("");
 }

@@ -96,8 +96,9 @@ static char *job_list(const json_t *gpu)
     int64_t unmanaged = answer_integer(gpu, "unmanaged_bytes", 0) - servers;
     const json_t *processes = json_object_get(gpu, "unmanaged");
     char text[UNITS_TEXT];
-    json_t *job, *process;
-    size_t i, k, strays = 0;
+    CLEANUP(free_ptr) char *jobs = answer_gpu_jobs(gpu);
+    size_t i = json_array_size(json_object_get(gpu, "jobs")), k, strays = 0;
+    json_t *process;
 
     if (answer_true(gpu, "lost"))
         strbuf_puts(&out, is_untold(gpu) ? "not usable" : "GPU is lost");
@@ -107,8 +108,8 @@ static char *job_list(const json_t *gpu)
         strbuf_puts(&out, "reserved");
     else if (answer_is_heading(gpu))
         return xstrdup("MIG:");
-    json_array_foreach (json_object_get(gpu, "jobs"), i, job)
-        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : out.length ? ": " : "", json_integer_value(job));
+    if (i)
+        strbuf_printf(&out, "%s%s", out.length ? ": " : "", jobs);
     if (answer_true(gpu, "lost"))
         return strbuf_steal(&out);
     json_array_foreach (processes, k, process) {

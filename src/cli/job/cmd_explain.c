@@ -29,20 +29,12 @@ static void add_row(struct table *table, const json_t *gpu)
     CLEANUP(free_ptr) char *free_memory = answer_bytes(gpu, "free_bytes");
     CLEANUP(free_ptr) char *activity = answer_permille(gpu, "sm_activity_permille");
     CLEANUP(free_ptr) char *verdict = answer_safe_text(gpu, "verdict");
-    CLEANUP(strbuf_release) struct strbuf jobs = {0};
-    const json_t *list = json_object_get(gpu, "jobs");
-    json_t *job;
-    size_t i;
+    CLEANUP(free_ptr) char *jobs = answer_gpu_jobs(gpu);
 
-    strbuf_puts(&jobs, "");
-    if (json_is_integer(list))
-        strbuf_printf(&jobs, "%" JSON_INTEGER_FORMAT, json_integer_value(list));
-    json_array_foreach (list, i, job)
-        strbuf_printf(&jobs, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
     table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(gpu, "index", -1));
     table_cell(table, STYLE_NONE, "%s", free_memory);
     table_cell(table, STYLE_NONE, "%s", activity);
-    table_cell(table, STYLE_NONE, "%s", jobs.text);
+    table_cell(table, STYLE_NONE, "%s", jobs);
     table_cell(table, STYLE_NONE, "%s", verdict);
 }
 

@@ -320,6 +320,24 @@ bool answer_is_drained(const json_t *gpu)
     return answer_true(gpu, "drained") || answer_true(gpu, "node_drained");
 }
 
+char *answer_gpu_jobs(const json_t *gpu)
+{
+    const json_t *names = json_object_get(gpu, "job_names");
+    struct strbuf out = {0};
+    json_t *job;
+    size_t i;
+
+    strbuf_puts(&out, "");
+    json_array_foreach (json_object_get(gpu, "jobs"), i, job) {
+        CLEANUP(free_ptr) char *name = term_escape(json_string_value(json_array_get(names, i)));
+        if (name)
+            strbuf_printf(&out, "%s%s", i ? "," : "", name);
+        else
+            strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
+    }
+    return strbuf_steal(&out);
+}
+
 static void put_list(struct strbuf *out, const json_t *list)
 {
     json_t *one;

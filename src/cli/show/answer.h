@@ -50,6 +50,9 @@ bool answer_is_heading(const json_t *gpu);
 /* Whether an administrator lets no further job come to the GPU, or to any. */
 bool answer_is_drained(const json_t *gpu);
 
+/* "7,8_0": the jobs on a GPU, also of a daemon that tells their ids alone. */
+char *answer_gpu_jobs(const json_t *gpu);
+
 /* "GPUs 0, 1 are reserved for ada from ... to ... (reservation 2, by root: course)"; of GET /v1/gpus. */
 char *answer_reservation(const json_t *reservation);
 

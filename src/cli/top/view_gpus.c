@@ -101,8 +101,7 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     int64_t unmanaged = answer_integer(gpu, "unmanaged_bytes", 0) - servers;
     bool lost = answer_true(gpu, "lost"), drained = answer_is_drained(gpu), reserved = answer_is_reserved(gpu);
     char bytes[UNITS_TEXT];
-    json_t *job;
-    size_t i;
+    CLEANUP(free_ptr) char *jobs = answer_gpu_jobs(gpu);
 
     strbuf_puts(&out, lost                     ? "LOST"
                       : drained                ? "DRAINED"
@@ -111,8 +110,8 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
                                                : "");
     if (xid >= 0)
         strbuf_printf(&out, "%sXid %" PRId64, out.length ? " " : "", xid);
-    json_array_foreach (json_object_get(gpu, "jobs"), i, job)
-        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : out.length ? " " : "", json_integer_value(job));
+    if (*jobs)
+        strbuf_printf(&out, "%s%s", out.length ? " " : "", jobs);
     if (servers > 0)
         strbuf_printf(&out, "%s+MPS %s", out.length ? " " : "", top_short_bytes(servers, bytes));
     if (unmanaged > 0)

@@ -84,7 +84,8 @@ struct node_evidence node_evidence_of(const struct node *node, const struct job_
 /* On how many of the job's GPUs a reading since then shows its processes; -1: on none, but not all have been read. */
 int node_used_by(const struct node *node, const struct job_view *view, int64_t since_ns);
 
-json_t *node_to_json(const struct node *node); /* docs/formats/http.md, GET /v1/gpus */
+json_t *node_resident_names(const struct node *node, const struct gpu *gpu); /* the jobs there, as people name them */
+json_t *node_to_json(const struct node *node);                               /* docs/formats/http.md, GET /v1/gpus */
 
 /* The node's energy beside the jobs': idle, and unmanaged processes; all as counted, in mJ. */
 struct node_energy {

@@ -37,6 +37,16 @@ static json_t *unmanaged_to_json(const struct node *node, const struct attributi
     return list;
 }
 
+json_t *node_resident_names(const struct node *node, const struct gpu *gpu)
+{
+    json_t *names = json_array();
+    char name[JOB_NUMBER_TEXT];
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        json_array_append_new(names, json_string(job_number(&node->daemon->views, gpu->residents[i]->id, name)));
+    return names;
+}
+
 static json_t *window_to_json(const struct gpu_window *window, int64_t now_ns)
 {
     static const char *const names[] = {
@@ -198,6 +208,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     set(json, "total_bytes", gpu->total_bytes, gpu->total_bytes > 0);
     set(json, "free_bytes", node_free_bytes(node, gpu, entry), !gpu->lost);
     json_object_set_new(json, "jobs", jobs);
+    json_object_set_new(json, "job_names", node_resident_names(node, gpu));
     set(json, "unmanaged_bytes", entry->attribution.unmanaged_bytes,
         entry->at_ns && entry->attribution.unmanaged_bytes >= 0);
     set(json, "mps_server_bytes", entry->attribution.mps_server_bytes, entry->at_ns);

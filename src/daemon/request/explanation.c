@@ -42,11 +42,11 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
         doubted = xasprintf("%s (memory counted by reservations: %s)", verdict, why);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
-    return json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
+    return json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
                      "free_bytes", integer_or_null(gpu_free_bytes(daemon->core, gpu), !gpu->lost), "share",
                      share_mode_name(sharing_configured(gpu)), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
-                     "verdict", doubted ? doubted : verdict);
+                     "job_names", node_resident_names(daemon->node, gpu), "verdict", doubted ? doubted : verdict);
 }
 
 /* The error for a job that does not wait. */

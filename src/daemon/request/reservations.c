@@ -102,10 +102,11 @@ static int read_body(const struct daemon *daemon, const json_t *body, struct rec
     return status ? status : read_users(daemon, users, allotted, err);
 }
 
-/* Others' jobs on the GPUs, which go on. */
-static json_t *others_there(const struct daemon *daemon, const struct record_allotted *allotted)
+/* To the reply, others' jobs on the GPUs, which go on: ids, and as people name them. */
+static void add_others(const struct daemon *daemon, const struct record_allotted *allotted, json_t *reply)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *names = json_array();
+    char name[JOB_NUMBER_TEXT];
 
     for (const struct job *job = core_jobs(daemon->core); job; job = job->hh.next) {
         bool there = false, is_his = false;
@@ -113,10 +114,13 @@ static json_t *others_there(const struct daemon *daemon, const struct record_all
             there |= job_placement_on(job, allotted->gpus[i]) != NULL;
         for (uint32_t i = 0; i < allotted->user_count; i++)
             is_his |= allotted->users[i] == job->wants->uid;
-        if (there && !is_his)
-            json_array_append_new(list, json_integer((json_int_t)job->id));
+        if (!there || is_his)
+            continue;
+        json_array_append_new(list, json_integer((json_int_t)job->id));
+        json_array_append_new(names, json_string(job_number(&daemon->views, job->id, name)));
     }
-    return list;
+    json_object_set_new(reply, "others", list);
+    json_object_set_new(reply, "other_names", names);
 }
 
 /* Feeds the core the input; the answer is given once it is stored. */
@@ -140,7 +144,7 @@ static void make(struct daemon *daemon, struct http_request *request)
 {
     struct record input = {.type = RECORD_GPUS_ALLOTTED, .at_ns = nodetime_now_ns()};
     struct error err;
-    json_t *body;
+    json_t *body, *reply;
     int status;
 
     input.allotted.number = core_next_allotment(daemon->core);
@@ -148,13 +152,13 @@ static void make(struct daemon *daemon, struct http_request *request)
     json_read(request->body, request->body_length, JSON_REJECT_DUPLICATES, &bounds, &body, NULL);
     status = json_is_object(body) ? read_body(daemon, body, &input, &err) : refused(&err, 400, SHAPE);
     json_decref(body);
-    if (status)
+    if (status) {
         http_reply_error(request, status, "%s", err.text);
-    else
-        change(daemon, request, &input,
-               json_pack("{s:o, s:o}", "reservation", node_reservation_to_json(daemon->node, &input.allotted), "others",
-                         others_there(daemon, &input.allotted)),
-               "made", input.allotted.number);
+        return;
+    }
+    reply = json_pack("{s:o}", "reservation", node_reservation_to_json(daemon->node, &input.allotted));
+    add_others(daemon, &input.allotted, reply);
+    change(daemon, request, &input, reply, "made", input.allotted.number);
 }
 
 static void take_back(struct daemon *daemon, struct http_request *request)

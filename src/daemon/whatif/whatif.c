@@ -151,8 +151,14 @@ static const struct json_bounds outcomes = {
 /* The daemon's own question is answered, or failed. */
 static void take_saved(struct whatif *whatif, struct question *question)
 {
+    const char *why = question->err.text, *state = whatif->daemon->config.state_directory;
+    size_t length = strlen(state);
+
+    if (strncmp(why, state, length) == 0 &&
+        strncmp(why + length, ": ", 2) == 0) /* no user asked about that directory */
+        why += length + 2;
     json_decref(whatif->saved);
-    whatif->saved = *question->err.text ? savings_unknown(question->err.text, whatif->saved_at_ns)
+    whatif->saved = *question->err.text ? savings_unknown(why, whatif->saved_at_ns)
                                         : savings_to_json(question->outcomes, whatif->saved_at_ns);
     DL_DELETE(whatif->questions, question);
     question_free(question);
