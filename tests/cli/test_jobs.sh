@@ -15,7 +15,7 @@ cat >"$T/answers.json" <<JSON
     {"id": 9, "uid": $((me + 1)), "state": "QUEUED"}]}],
  "GET /v1/jobs/1": [200, {"id": 1, "uid": $me, "state": "COMPLETED", "exit_status": 0, "output": "$T/carma-%j.out",
     "error": "$T/errors", "started_ns": 5}],
- "GET /v1/jobs/2": [200, {"id": 2, "uid": $me, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "started_ns": 5}],
+ "GET /v1/jobs/2": [200, {"id": 2, "uid": $me, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "first_started_ns": 5, "started_ns": 5}],
  "GET /v1/jobs/3": [200, {"id": 3, "uid": $me, "state": "FAILED", "exit_status": 137, "exit_cause": "signalled", "output": "$T/pipe",
     "started_ns": 5}],
  "GET /v1/jobs/13": [200, {"id": 13, "uid": $me, "state": "FAILED", "exit_status": 137, "exit_cause": "failed", "output": "$T/growing"}],
