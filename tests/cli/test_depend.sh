@@ -66,7 +66,9 @@ run cancel "$tomorrow"
 
 # Who could not end before its deadline is not started; one that could, is.
 until_field "$(job --deadline now+1hour -t 5 -- true)" state COMPLETED
-until_field "$(job --deadline now+60 -t 5 -- true)" state EXPIRED
+for late in now+60 1970-01-01; do
+    until_field "$(job --deadline "$late" -t 5 -- true)" state EXPIRED
+done
 holds=$(job --exclusive -- sleep 100000)
 until_field "$holds" state RUNNING
 late=$(job --deadline now+800 -t 5 -- touch "$T/started")
