@@ -114,21 +114,22 @@ static void begin_due(struct core *core, int64_t now_ns, size_t *left, struct re
     }
 }
 
-static void expire_late_of(struct core *core, struct queue *queue, int64_t now_ns, size_t *left,
+/* All that are due are found before the first goes: each takes those along that depended on it. */
+static void expire_late_of(struct core *core, const struct queue *queue, int64_t now_ns, size_t *left,
                            struct record_list *out)
 {
-    struct job *next;
+    uint64_t late[AT_ONCE];
+    size_t count = 0;
 
-    for (struct job *job = queue->head; job; job = next) {
-        next = job->next;
-        if (now_ns > job_latest_start_ns(job) && *left > 0) {
-            --*left;
-            core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
-            next = queue->head; /* those that depended on it have left */
-        } else if (job_latest_start_ns(job) < core->next_late_ns) {
+    for (const struct job *job = queue->head; job; job = job->next)
+        if (now_ns > job_latest_start_ns(job) && count < *left)
+            late[count++] = job->id;
+        else if (job_latest_start_ns(job) < core->next_late_ns)
             core->next_late_ns = job_latest_start_ns(job);
-        }
-    }
+    *left -= count;
+    for (size_t i = 0; i < count; i++)
+        if (!core_job_by_id(core, late[i])->failed_on)
+            core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = late[i]});
 }
 
 /* Jobs that would end after their deadlines are not started. */

@@ -84,6 +84,15 @@ static int thousandths(const char *text, size_t length)
     return value;
 }
 
+/* "q=" of a list's entry, which stands in either case (RFC 9110, 12.4.2). */
+static const char *weight_of(const char *word, size_t length)
+{
+    for (size_t i = 0; i + 1 < length; i++)
+        if ((word[i] | 0x20) == 'q' && word[i + 1] == '=')
+            return word + i + strlen("q=");
+    return NULL;
+}
+
 int http_preference(const char *header, const char *name)
 {
     int most = -1;
@@ -92,9 +101,9 @@ int http_preference(const char *header, const char *name)
         const char *weight, *word = header + strspn(header, " \t");
         size_t end = strcspn(word, ","), length = strcspn(word, ",; \t");
 
-        weight = memmem(word, end, "q=", 2);
+        weight = weight_of(word, end);
         if (length == strlen(name) && strncasecmp(word, name, length) == 0) {
-            int said = weight ? thousandths(weight + 2, strcspn(weight + 2, ",; \t")) : 1000;
+            int said = weight ? thousandths(weight, strcspn(weight, ",; \t")) : 1000;
             most = said > most ? said : most;
         }
         header = word + end + (word[end] == ',');

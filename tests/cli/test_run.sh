@@ -132,6 +132,7 @@ program lab/jupyter-lab <<'SCRIPT'
 echo "$JUPYTER_TOKEN" >token
 echo "$@" >arguments
 printf '    http://localhost:18888/lab?token=...\n     or https://127.0.0.1:18888/lab?token=...\n' >&2
+echo '[W 21:00:00.000 ServerApp] Origin: ] http://127.0.0.1:6666/?token=x' >&2
 exec sleep 1000
 SCRIPT
 HOME=$T/home

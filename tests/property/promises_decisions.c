@@ -204,7 +204,7 @@ static void check_allotments(const struct world *world, const struct world_job *
     }
 }
 
-/* One is over, has begun since the last step, or a job waits that ends too late. */
+/* One is over, has begun since the last step, or comes nearer while a job may wait. */
 static bool are_due(const struct world *world, int64_t at_ns)
 {
     for (size_t i = 0; i < MAX_ALLOTMENTS; i++) {
@@ -212,7 +212,7 @@ static bool are_due(const struct world *world, int64_t at_ns)
         if (allotted->until_ns && allotted->from_ns <= at_ns)
             return true;
         for (uint64_t id = 1; allotted->until_ns && id < world->next_job; id++)
-            if (!world->jobs[id].ended && world->jobs[id].wants.time_limit_ns > allotted->from_ns - at_ns)
+            if (!world->jobs[id].ended)
                 return true;
     }
     return false;

@@ -447,6 +447,7 @@ TEST(test_preferences)
         {"br, GZip;q=0.5", 500},
         {"gzip;q=0", 0},
         {"gzip; q=0.0", 0},
+        {"gzip; Q=0", 0},
         {"x-gzip", -1},
         {"gzip2,deflate", -1},
         {"gzip;q=x", 1000},

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/program.h"
+#include "base/text/printable.h"
 #include "cli/job/log_file.h"
 #include "cli/show/answer.h"
 
@@ -130,6 +131,22 @@ int jupyter_token(char **token, struct error *err)
 
 #define HOST "://127.0.0.1:"
 
+/* Whether a line of JupyterLab's own begins there, behind its "[I ... ServerApp]". It also logs what others' requests
+ * to its port say, and whoever got us to tell his own address would be sent the token. */
+static bool begins_line(const char *log, const char *at)
+{
+    const char *line = at;
+
+    while (line > log && line[-1] != '\n')
+        line--;
+    if (*line == '[')
+        line += strcspn(line, "]\n") + 1;
+    line += strspn(line, " ");
+    if (strncmp(line, "or ", 3) == 0)
+        line += 3;
+    return line == at;
+}
+
 /* The last one: a job that is started again writes to the same file. */
 static char *address_in(const char *log)
 {
@@ -138,10 +155,12 @@ static char *address_in(const char *log)
     for (const char *at = log; (at = strstr(at, HOST)); at += strlen(HOST)) {
         const char *begin = at - log >= 5 && memcmp(at - 5, "https", 5) == 0 ? at - 5 : at - 4;
         size_t length = strcspn(at, "? \t\r\n"), port = strspn(at + strlen(HOST), "0123456789");
-        if (begin < log || memcmp(begin, "http", 4) != 0 || port == 0 || strncmp(at + length, "?token=", 7) != 0)
+        if (begin < log || memcmp(begin, "http", 4) != 0 || port == 0 || strncmp(at + length, "?token=", 7) != 0 ||
+            !begins_line(log, begin))
             continue;
         free(found);
         found = xstrndup(begin, (size_t)(at - begin) + length);
+        printable_replace(found);
     }
     return found;
 }

@@ -1,6 +1,8 @@
 /* How this file works: core->allotments is a list of at most ALLOTMENTS_MOST, looked through each time; without any,
  * each question costs a comparison. is_in_the_way() is the rule. Each record moves core->allotted_ns to its time, and
- * opens all GPUs: one may be free for others, or a job that waited for one may take a smaller instance now. */
+ * opens all GPUs: one may be free for others, or a job that waited for one may take a smaller instance now. Where jobs
+ * wait, left_before_ns() says when a record is due: never by the jobs, of which a user may have thousands, all unlike.
+ */
 #include "core/gpus/allotment.h"
 
 #include <errno.h>
@@ -8,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
 
@@ -37,6 +40,17 @@ static bool is_for(const struct record_allotted *allotted, uint32_t uid)
     return has(allotted->users, allotted->user_count, uid);
 }
 
+/* What is left before its beginning, in steps of seconds or of less than 1/32: so long may a job be there. So the
+ * answers turn seldom, less than a thousand times in five years. */
+static int64_t left_before_ns(const struct record_allotted *allotted, int64_t now_ns)
+{
+    int64_t left_ns = allotted->from_ns - now_ns, step_ns = NS_PER_SEC;
+
+    while (64 * step_ns <= left_ns)
+        step_ns *= 2;
+    return left_ns - left_ns % step_ns;
+}
+
 /* One that was submitted since then is as of its submission: a record for each that comes too late would cost a look at
  * all others. */
 static bool is_in_the_way(const struct core *core, const struct record_allotted *allotted, const struct job *job)
@@ -45,7 +59,7 @@ static bool is_in_the_way(const struct core *core, const struct record_allotted 
             limit_ns = job->wants->time_limit_ns;
 
     return now_ns < allotted->until_ns && !is_for(allotted, job->wants->uid) &&
-           (now_ns >= allotted->from_ns || limit_ns == 0 || limit_ns > allotted->from_ns - now_ns);
+           (now_ns >= allotted->from_ns || limit_ns == 0 || limit_ns > left_before_ns(allotted, now_ns));
 }
 
 const struct record_allotted *allotment_against(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -93,19 +107,6 @@ static void sooner(int64_t *next_ns, int64_t candidate_ns)
         *next_ns = candidate_ns;
 }
 
-/* A job that may still be placed before it may not any more. */
-static void look_at_waiting(const struct core *core, const struct record_allotted *allotted, int64_t *next_ns)
-{
-    const struct record_submitted *last = NULL; /* neighbours are often alike */
-
-    for (const struct job *job = core->waiting.head; job; job = job->next) {
-        if (job->wants == last || is_for(allotted, job->wants->uid) || is_in_the_way(core, allotted, job))
-            continue;
-        sooner(next_ns, allotted->from_ns - job->wants->time_limit_ns + 1);
-        last = job->wants;
-    }
-}
-
 int64_t allotment_next_ns(const struct core *core)
 {
     int64_t next_ns = INT64_MAX;
@@ -116,7 +117,8 @@ int64_t allotment_next_ns(const struct core *core)
         if (allotted->from_ns <= core->allotted_ns)
             continue;
         sooner(&next_ns, allotted->from_ns);
-        look_at_waiting(core, allotted, &next_ns);
+        if (core->waiting.head)
+            sooner(&next_ns, allotted->from_ns - left_before_ns(allotted, core->allotted_ns) + 1);
     }
     return next_ns;
 }

@@ -50,8 +50,7 @@ bool allotment_keeps(const struct core *core, const struct job *job, struct reas
 void allotment_note(const struct core *core, const struct record_allotted *allotted, uint32_t gpu,
                     struct reason *reason);
 
-/* When an answer turns next by time alone, or one begins or is over: behind core->allotted_ns; INT64_MAX: never. Looks
- * at all jobs that wait, where one is still to begin. */
+/* When an answer may turn next by time alone, or one begins or is over: behind core->allotted_ns; INT64_MAX: never. */
 int64_t allotment_next_ns(const struct core *core);
 
 #endif

@@ -105,11 +105,12 @@ void submission_says(const struct job_spec *spec, struct record_submitted *wants
 
 int64_t submission_deadline_ns(const struct job_spec *spec)
 {
-    int64_t shown_ns;
+    int64_t shown_ns, deadline_ns;
 
-    return spec->deadline && begin_parse(spec->deadline, nodetime_shown_now_ns(), &shown_ns, NULL) == 0
-               ? nodetime_of_shown_ns(shown_ns)
-               : 0;
+    if (!spec->deadline || begin_parse(spec->deadline, nodetime_shown_now_ns(), &shown_ns, NULL) != 0)
+        return 0;
+    deadline_ns = nodetime_of_shown_ns(shown_ns);
+    return deadline_ns > 0 ? deadline_ns : 1; /* 0 is none, and a clock that was set may have gone below it */
 }
 
 static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,

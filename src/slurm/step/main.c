@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "slurm/plugin/helper.h"
 #include "slurm/shared/spool.h"
@@ -172,6 +173,10 @@ int main(int argc, char **argv)
 
     if (argc != 3 || strcmp(argv[1], HELPER_VERSION) != 0) {
         printf(HELPER_NAME " " HELPER_VERSION "\nis started by Slurm's plugin of its own version: docs/slurm.md\n");
+        return EXIT_FAILURE;
+    }
+    if (getuid() != 0) { /* also where somebody has made it setuid */
+        fputs(HELPER_NAME ": only root may start it, as Slurm's plugin does\n", stderr);
         return EXIT_FAILURE;
     }
     signal(SIGPIPE, SIG_IGN); /* a plugin that is gone keeps no end from being told */
