@@ -329,9 +329,10 @@ char *answer_gpu_jobs(const json_t *gpu)
 
     strbuf_puts(&out, "");
     json_array_foreach (json_object_get(gpu, "jobs"), i, job) {
-        CLEANUP(free_ptr) char *name = term_escape(json_string_value(json_array_get(names, i)));
+        const char *name = json_string_value(json_array_get(names, i)); /* NULL: from an earlier carmad */
+        CLEANUP(free_ptr) char *safe = term_escape(name);
         if (name)
-            strbuf_printf(&out, "%s%s", i ? "," : "", name);
+            strbuf_printf(&out, "%s%s", i ? "," : "", safe);
         else
             strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
     }
