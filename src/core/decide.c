@@ -328,7 +328,8 @@ static bool any_is_due(const struct core *core, int64_t now_ns)
     return job;
 }
 
-/* The same of a core that was restored: no job's that has left since. */
+/* The time when a job becomes too late. It is exact, also where the cache has lost it: a restored core wakes then, too.
+ */
 static int64_t next_late_ns(const struct core *core)
 {
     const struct queue *const queues[] = {&core->waiting, &core->kept};

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/job_field.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "cli/attach/jupyter.h"
@@ -32,14 +31,6 @@ struct jupyter {
     size_t count;
 };
 
-static const struct argp_option options[] = {
-#define FIELD(type, member, ...)
-#define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
-    {option, SUBMIT_KEY(letter, member), argument, 0, help, JOB_FIELD_##group},
-#include "api/job_fields.def"
-    {0},
-};
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct jupyter *jupyter = state->input;
@@ -56,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp jupyter_argp = {
-    .options = options,
+    .options = submit_one_options,
     .parser = parse,
     .args_doc = "[-- ARGUMENT...]",
     .doc =

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/job_field.h"
 #include "base/memory.h"
 #include "cli/attach/attach.h"
 #include "cli/attach/keys.h"
@@ -24,14 +23,6 @@ struct run {
     char **command;          /* in argv; NULL: none was said */
     size_t count;
     bool is_shell;
-};
-
-static const struct argp_option options[] = {
-#define FIELD(type, member, ...)
-#define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
-    {option, SUBMIT_KEY(letter, member), argument, 0, help, JOB_FIELD_##group},
-#include "api/job_fields.def"
-    {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -61,7 +52,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     "back to it. Its output is also in its output file, as any job's."
 
 const struct argp run_argp = {
-    .options = options,
+    .options = submit_one_options,
     .parser = parse,
     .args_doc = "-- COMMAND [ARGUMENT...]",
     .doc =
@@ -73,7 +64,7 @@ const struct argp run_argp = {
 };
 
 const struct argp shell_argp = {
-    .options = options,
+    .options = submit_one_options,
     .parser = parse,
     .doc = "A login shell of yours as a job: programs that you start in it see its GPUs. It ends with the shell."
            "\v" OF_BOTH " Ctrl-] leaves the shell, which goes on.",

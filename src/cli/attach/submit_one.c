@@ -2,12 +2,22 @@
 
 #include <inttypes.h>
 
+#include "api/job_field.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/job/doubts.h"
+#include "cli/job/submit.h"
 #include "cli/session.h"
 #include "cli/show/answer.h"
 #include "client/client.h"
+
+const struct argp_option submit_one_options[] = {
+#define FIELD(type, member, ...)
+#define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
+    {option, SUBMIT_KEY(letter, member), argument, 0, help, JOB_FIELD_##group},
+#include "api/job_fields.def"
+    {0},
+};
 
 static void tell_submitted(uint64_t id, const char *name, const json_t *job)
 {
