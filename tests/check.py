@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MESON = "/usr/bin/meson" if os.access("/usr/bin/meson", os.X_OK) else "meson"
 PARTS = 8
 SKIPPED = 77
-PROCESSES = 4 * len(os.sched_getaffinity(0))  # tests wait more than they compute
+PROCESSES = 6 * len(os.sched_getaffinity(0))  # tests wait more than they compute
 SANITIZERS = {
     # A sanitizer's exit must not pass for the exit status 1 that a test expects of a program.
     "ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1:abort_on_error=1:exitcode=99",
@@ -118,8 +118,9 @@ LANDING = [
     Piece("lint", 1, "format, clang-tidy, ruff, shellcheck, links of documents", lint),
     Piece("sanitize", 4, "modules, parsers and one test of each door with address and undefined-behaviour sanitizers",
           lambda: sanitized(*suites("unit", "property", "golden", "fuzz", "sanitized"), "--no-suite", "daily")),
-    Piece("release", 4, "the optimised build: the programs, Slurm, Python, documents, one kind of failure",
-          lambda: optimised("landing", *suites("cli", "python", "layers", "smoke"), "--no-suite", "daily")),
+    Piece("release", 5, "the other programs in the optimised build, Slurm, Python, documents, one kind of failure",
+          lambda: optimised("landing", *suites("cli", "python", "layers", "smoke"),
+                            "--no-suite", "daily", "--no-suite", "sanitized")),
     Piece("mutants", 4, "mutants of the files and tests that the change touches",
           lambda: {python("mutants/run.py", "--changed"): 1}),
 ]

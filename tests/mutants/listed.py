@@ -89,7 +89,7 @@ def touched(mutants, tree, base, files_of_tests):
     """The mutants that the change since `base` must answer for: those of its files, of the tests that it touches, and
     those that the base's list has not, or has otherwise."""
     files = touched_files(tree, base)
-    tests = {name for name, own in files_of_tests.items() if own & files}
+    tests = {name for name, own in files_of_tests.items() if files.intersection(own)}
     before = at_base(tree, base)
     return [mutant for mutant in mutants
             if mutant["file"] in files or tests.intersection(mutant["tests"]) or before.get(mutant["name"]) != mutant]

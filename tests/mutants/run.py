@@ -25,7 +25,7 @@ import textwrap
 import time
 
 import listed
-from build import Build, copy_commit, copy_working_tree
+from builds import Build, copy_commit, copy_working_tree
 from listed import Unusable
 
 MOST_AT_LANDING = 150
@@ -107,9 +107,9 @@ def work(build, waiting):
 
 
 def expected_seconds(build, mutant):
-    """What a mutant is likely to take: a wait in vain, where its test hangs, twice what the test takes elsewhere."""
-    slowest = max((build.verdicts.get(name) or 0 for name in mutant["tests"]), default=0)
-    return 1 + (at_least(HANGING, slowest) if mutant.get("hangs") else 2 * slowest)
+    """What a mutant is likely to take: a wait in vain, where its test hangs, else a tenth of what meson gives the test."""
+    most = max((build.tests[name]["timeout"] for name in mutant["tests"] if name in build.tests), default=0)
+    return HANGING[0] if mutant.get("hangs") else 1 + most / 10
 
 
 def in_groups(build, mutants):
@@ -169,21 +169,17 @@ def select(options, mutants, build, base):
     return mutants
 
 
-def prepare(first, mutants, jobs, tree, pool, folder):
-    """Compiles what the tests of the mutants need, tries each of them before anything is planted, and makes a build for
-    each worker meanwhile, which takes from the first what that has compiled; returns the builds."""
+def prepare(first, mutants, jobs, tree, folder):
+    """Compiles what the tests of the mutants need, and makes a build for each worker, which takes from the first what that
+    has compiled; returns the builds."""
     names = {name for mutant in mutants for name in mutant["tests"] if name in first.tests}
-    tried = []
     with contextlib.suppress(Unusable):  # each mutant will tell
         first.make(sorted(names))
-        longest_first = sorted(names, key=lambda name: (-first.tests[name]["priority"], -first.tests[name]["timeout"], name))
-        tried = [pool.submit(first.seconds_without_fault, name) for name in longest_first]
     builds = [first]
     while len(builds) < min(jobs, len(mutants)):
         copy = folder / str(len(builds))
         copy_working_tree(tree, copy)
         builds.append(Build(copy, first))
-    concurrent.futures.wait(tried)
     return builds
 
 
@@ -199,7 +195,7 @@ def run(options, folder):
     waiting = queue.SimpleQueue()
     judged = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        builds = prepare(first, chosen, options.jobs, tree, pool, folder)
+        builds = prepare(first, chosen, options.jobs, tree, folder)
         for group in in_groups(first, chosen):
             waiting.put(group)
         workers = [pool.submit(work, build, waiting) for build in builds]

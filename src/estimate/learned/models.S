@@ -10,8 +10,8 @@
     carma_model_##NAME##_end:
 
     .section .rodata
-TABLE(gpumemnet, MODEL_GPUMEMNET)
-TABLE(replay, MODEL_REPLAY)
-TABLE(utilisation, MODEL_UTILISATION)
+TABLE(gpumemnet, "gpumemnet.bin")
+TABLE(replay, "replay.bin")
+TABLE(utilisation, "utilisation.bin")
 
     .section .note.GNU-stack, "", @progbits

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 from listed import Unusable
@@ -39,10 +40,24 @@ def meson(*args):
     return done.stdout
 
 
+class Verdict:
+    """Of a test without a fault, which one build finds out while the others that want it wait."""
+
+    def __init__(self):
+        self.lock, self.known, self.seconds = threading.Lock(), False, None
+
+    def __enter__(self):
+        self.lock.acquire()
+        return self
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
 class Build:
-    """The build of a copy that is there already. `like` is the build of an equal copy: what it has compiled is taken, since
-    ninja looks at times and commands, which are the same, and so are its verdicts: how long each test takes without a
-    fault, or None where it fails or is skipped."""
+    """The build of a copy that is there already. `like` is the build of an equal copy: its build tree is taken whole, since
+    ninja looks at times and commands, and these are the same but for the folder's name. Its verdicts are shared: how long
+    each test takes without a fault, or None where it fails or is skipped."""
 
     def __init__(self, copy, like=None):
         self.copy = copy
@@ -50,15 +65,27 @@ class Build:
         self.verdicts = like.verdicts if like else {}
         self.skipped = like.skipped if like else set()
         if like:
-            shutil.copytree(like.dir, self.dir, symlinks=True, ignore=lambda _, names: {
-                name for name in names if name.startswith("meson-") or name == "build.ninja"})
-        meson("setup", "--buildtype=plain", "-Doptimization=0", str(self.dir), str(copy))
+            self.take(like)
+        else:
+            self.set_up()
+
+    def take(self, like):
+        def here(text):
+            return text.replace(str(like.copy) + "/", str(self.copy) + "/")
+
+        shutil.copytree(like.dir, self.dir, symlinks=True, ignore=shutil.ignore_patterns("build.ninja"))
+        self.tests = json.loads(here(json.dumps(like.tests)))
+        # Written last: newer than all that it is made from, it is not made again.
+        (self.dir / "build.ninja").write_text(here((like.dir / "build.ninja").read_text(encoding="utf-8")), encoding="utf-8")
+
+    def set_up(self):
+        meson("setup", "--buildtype=plain", "-Doptimization=0", str(self.dir), str(self.copy))
         targets = json.loads(self.introspect("--targets"))
         outputs = {target["id"]: target["filename"] for target in targets}
         self.tests = {}
         for test in json.loads(self.introspect("--tests")):
             test["outputs"] = [name for target in test["depends"] for name in outputs[target]]
-            test["files"] = self.files_of(test, targets)
+            test["files"] = sorted(self.files_of(test, targets))
             self.tests[test["name"]] = test
 
     def introspect(self, what):
@@ -105,16 +132,17 @@ class Build:
         return None if status is None else status in (0, SKIPPED)
 
     def seconds_without_fault(self, name):
-        """How long the test takes to pass, a failure before that not counted; None: it fails twice, or is skipped."""
-        if name not in self.verdicts:
-            self.verdicts[name] = None
-            for _ in range(2):
+        """How long the test takes to pass, a failure before that not counted; None: it fails twice, or is skipped. The first
+        build that asks runs it, for all."""
+        with self.verdicts.setdefault(name, Verdict()) as verdict:
+            for _ in range(0 if verdict.known else 2):
+                verdict.known = True
                 start = time.monotonic()
                 status = self.status(name, MOST_SECONDS, PATIENCE_SECONDS)
                 if status == SKIPPED:
                     self.skipped.add(name)
                 if status == 0:
-                    self.verdicts[name] = time.monotonic() - start
+                    verdict.seconds = time.monotonic() - start
                 if status in (0, SKIPPED):
                     break
-        return self.verdicts[name]
+            return verdict.seconds
