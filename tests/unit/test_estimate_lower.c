@@ -241,38 +241,6 @@ MODEL_TEST(steps_are_those_of_an_epoch)
     }
 }
 
-/* An input goes before the next comes, then the gradients; an output after the next forward pass. */
-MODEL_TEST(what_is_kept_between_steps)
-{
-    uint32_t input = UINT32_MAX, output = UINT32_MAX, gradient = UINT32_MAX;
-    size_t order[4] = {0}; /* of step 2: input freed, input taken, gradient freed, first output freed */
-
-    begin(50, 32);
-    add(LAYER_LINEAR, 20, 1000, -1);
-    lower();
-    for (size_t i = 0; i < program->event_count; i++) {
-        const struct program_event *event = &program->events[i];
-        if (event->step == 1 && event->op == PROGRAM_ALLOC) {
-            if (event->category == MEMORY_INPUT && input == UINT32_MAX)
-                input = event->tensor;
-            else if (event->category == MEMORY_GRADIENT)
-                gradient = event->tensor;
-            else if (event->category == MEMORY_ACTIVATION && output == UINT32_MAX)
-                output = event->tensor;
-        } else if (event->op == PROGRAM_FREE) {
-            size_t which = event->tensor == input ? 0 : event->tensor == gradient ? 2 : event->tensor == output ? 3 : 4;
-            if (which < 4) {
-                assert_int_equal(event->step, 2);
-                order[which] = i;
-            }
-        } else if (event->step == 2 && event->op == PROGRAM_ALLOC && event->category == MEMORY_INPUT && !order[1]) {
-            order[1] = i;
-        }
-    }
-    for (int i = 0; i < 3; i++)
-        assert_true(order[i] && order[i] < order[i + 1]);
-}
-
 MODEL_TEST(summary_runs_before_the_training)
 {
     between(LAYER_DROPOUT, 0);
@@ -406,33 +374,6 @@ MODEL_TEST(attention_keeps_no_scores)
         assert_int_equal(taken(&model, 1, packed ? "attention-1" : "attention-3", PHASE_BACKWARD, MEMORY_TEMPORARY),
                          (packed ? 7 : 4) * part + 4 * batch * heads * length);
         assert_int_equal(model.program.attentions, 1);
-    }
-}
-
-/* A container that stands before its children holds its input while they run. */
-MODEL_TEST(containers_hold_their_input)
-{
-    for (int held = 0; held < 2; held++) {
-        uint32_t second = UINT32_MAX;
-        int64_t label = -1;
-        begin(WIDTH, BATCH);
-        add(LAYER_ACTIVATION, WIDTH, 0, -1)->activation = ACTIVATION_RELU;
-        if (held)
-            layer_list_add(&model.list, LAYER_UNKNOWN)->container = true;
-        add(LAYER_ACTIVATION, WIDTH, 0, 0)->activation = ACTIVATION_RELU;
-        add(LAYER_ACTIVATION, WIDTH, 0, BEFORE)->activation = ACTIVATION_RELU;
-        for (size_t i = 1 + (size_t)held; i < model.list.count; i++)
-            model.list.items[i].depth = 1;
-        add(LAYER_LINEAR, 10, 10 * WIDTH, BEFORE);
-        lower();
-        for (size_t i = 0; i < program->event_count && label < 0; i++) {
-            const struct program_event *event = &program->events[i];
-            if (event->op == PROGRAM_ALLOC && event->category == MEMORY_ACTIVATION && second == UINT32_MAX)
-                second = event->tensor; /* the first layer's output: no gradient, so that nothing saves it */
-            else if (event->op == PROGRAM_FREE && event->tensor == second)
-                label = event->label;
-        }
-        assert_string_equal(program->labels[label], held ? "activation-3" : "activation-1");
     }
 }
 
