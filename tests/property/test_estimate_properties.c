@@ -352,7 +352,7 @@ TEST(what_fits_fits_on_larger_gpus)
     struct random random = {29};
     int limits = 0;
 
-    for (uint64_t round = 0; round < 60 * times; round++) {
+    for (int round = 0; round < 300; round++) {
         CLEANUP(layer_list_release) struct layer_list list;
         struct machine_profile profile = *machine_profile_find(MACHINE_PROFILE_DEFAULT);
         struct training training;
@@ -381,7 +381,7 @@ TEST(what_fits_fits_on_larger_gpus)
         assert_true(fits);
         program_release(&program);
     }
-    assert_true((uint64_t)limits > 200 * times);
+    assert_true(limits > 1000);
 }
 
 /* Of a configuration, on a GPU that the training may fill. */
