@@ -34,31 +34,6 @@ static void draw_servers(struct random *random, uint64_t *servers)
         servers[i] = (uint64_t)random_range(random, 0, most);
 }
 
-/* One server's clients: recorded, and the same to the last bit since. */
-TEST(one_server_is_as_it_was)
-{
-    struct random random = {7};
-    double a[MOST], rates[MOST];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (int round = 0; round < ROUNDS; round++) {
-        size_t count = draw(&random, 1, a);
-
-        contention_rates(&contention_default, count, a, one_server, rates);
-        for (size_t i = 0; i < count; i++) {
-            uint64_t bits;
-
-            memcpy(&bits, &rates[i], sizeof bits);
-            hash = (hash ^ bits) * UINT64_C(0x100000001b3);
-        }
-        if (round == 10017) {
-            assert_true(count == 2 && a[0] == 0.677 && a[1] == 0.264);
-            assert_true(rates[0] == 0x1.78d4fdf3b645bp-1 && rates[1] == 1);
-        }
-    }
-    assert_int_equal(hash, UINT64_C(0x8c060f5d413faafb));
-}
-
 TEST(rates_are_shares)
 {
     struct random random = {1};

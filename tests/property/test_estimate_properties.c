@@ -1,5 +1,6 @@
 /* The caching allocator against a slow and obvious one: random requests get the same blocks at the same addresses.
- * Programs of random layer lists: nothing is freed twice, and nothing stays that a training loop does not hold. */
+ * Programs of random layer lists: nothing is freed twice, and nothing stays that a training loop does not hold.
+ * Usage: test_estimate_properties [TIMES], of the fewest worlds. */
 
 #include "../unit/unit.h"
 
@@ -10,6 +11,8 @@
 #include "estimate/program/replay.h"
 #include "estimate/transformer/transformer.h"
 #include "random.h"
+
+static uint64_t times = 1;
 
 /* All memory as a list of pieces in order of address; everything is found by looking at all of it. */
 struct piece {
@@ -230,16 +233,12 @@ static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns,
     return leaves;
 }
 
+/* Without a limit, and with one at which segments are released. */
 TEST(gives_the_blocks_of_the_slow_one)
 {
-    for (uint64_t seed = 1; seed <= 60; seed++)
-        play(seed, 0, 40 + seed, 400, (int)(seed % 6) - 1);
-}
-
-TEST(releases_segments_at_the_limit)
-{
-    for (uint64_t seed = 1; seed <= 60; seed++)
-        play(seed, 200 * MIB, 60, 400, (int)(seed % 6) - 1);
+    for (uint64_t seed = 1; seed <= 12 * times; seed++)
+        for (int limited = 0; limited < 2; limited++)
+            play(seed, limited ? 200 * MIB : 0, limited ? 60 : 40 + seed, 400, (int)(seed % 6) - 1);
 }
 
 /* A thousand free blocks of one size: more than a bin takes, and more than a leaf. */
@@ -316,7 +315,7 @@ TEST(random_models_hold_what_a_loop_holds)
     struct random random = {11};
     int lowered = 0;
 
-    for (int round = 0; round < 3000; round++) {
+    for (uint64_t round = 0; round < 600 * times; round++) {
         CLEANUP(layer_list_release) struct layer_list list;
         struct training training;
         struct program program;
@@ -344,7 +343,7 @@ TEST(random_models_hold_what_a_loop_holds)
             lowered++;
         }
     }
-    assert_true(lowered > 2500);
+    assert_true((uint64_t)lowered > 500 * times);
 }
 
 /* A job that fits on a GPU fits on every larger one. */
@@ -523,7 +522,7 @@ TEST(settings_of_the_allocator)
         assert_string_equal(allocator_settings_text(&again, other), text);
         allocator_release(&allocator);
     }
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= 8 * times; seed++) {
         struct world *world = xcalloc(1, sizeof *world);
         world->random.state = seed;
         allocator_init(&world->allocator, seed % 2 ? 300 * MIB : 0);
@@ -548,4 +547,10 @@ TEST(settings_of_the_allocator)
         allocator_release(&world->allocator);
         free(world);
     }
+}
+
+int main(int argc, char **argv)
+{
+    times = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -71,33 +71,6 @@ TEST(test_keyed)
     assert_string_equal(spec.conda_environment, "my env");
 }
 
-/* An estimator's input, first. */
-TEST(test_keyed_training_and_time)
-{
-    parse("python train.py\n"
-          "capture: step.capture\n"
-          "optimizer: momentum # with a comment\n"
-          "precision: amp\n");
-
-    assert_string_equal(spec.capture_name, "step.capture");
-    assert_string_equal(spec.optimizer, "momentum");
-    assert_string_equal(spec.precision, "amp");
-    assert_null(spec.summary_name);
-    refuse("./a\ncapture:\n", "j.rad:2: capture: nothing stands behind it: fill it in or leave it out");
-    refuse("./a\n\nprecision: fp8\n", "j.rad:3: precision 'fp8' is not known: fp32, tf32, amp or bf16");
-    refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
-
-    /* when it has to end, and the consequence */
-    parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");
-    assert_true(spec.time_limit_ns == 43200 * NS_PER_SEC && spec.signal_before_ns == 120 * NS_PER_SEC);
-    assert_int_equal(spec.signal, 10);
-    assert_true(spec.requeue);
-    refuse("./a\ntime: soon\n",
-           "j.rad:2: time: 'soon' is not a time: write it like 30 (minutes), 1:30:00, 2-12 or 90s");
-    refuse("./a\nsignal: USR3\n", "j.rad:2: signal: there is no signal 'USR3': did you mean USR1?");
-    refuse("./a\nrequeue: maybe\n", "j.rad:2: requeue: 'maybe' is neither yes nor no");
-}
-
 TEST(test_positional)
 {
     parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");

@@ -159,10 +159,13 @@ enum worst { DEEP, OBJECTS, ARRAYS, STRINGS, LONG, MEMBERS, DUPLICATES, WORST_CO
 
 static void repeat(struct strbuf *text, const char *piece, size_t bytes)
 {
-    size_t end = text->length + bytes - bytes % strlen(piece);
+    CLEANUP(free_ptr) char *all = xmalloc(bytes);
+    size_t length = strlen(piece);
 
-    while (text->length < end)
-        strbuf_puts(text, piece);
+    bytes -= bytes % length;
+    for (size_t i = 0; i < bytes; i += length)
+        memcpy(all + i, piece, length);
+    strbuf_append(text, all, bytes);
 }
 
 /* A text of about so many bytes. `name`: a member that the reader knows. */

@@ -95,17 +95,6 @@ CORE_TEST(test_decision_period)
 
 /* ---- Reservations ---- */
 
-CORE_TEST(test_reservations_do_not_race)
-{
-    for (uint32_t i = 0; i < GPUS; i++)
-        submit(f, 1, 20 * GIB);
-    submit(f, 1, 19 * GIB); /* 40 - 20 - margin 1 */
-    submit(f, 1, 20 * GIB);
-    assert_goes_to(f, 5, "0");
-    assert_string_equal(placed_on(f, 6), "");
-    assert_reason(f, 6, "19.0 GiB free at most, on GPU 1; 20.0 GiB needed");
-}
-
 CORE_TEST(test_observed_memory_beyond_the_reservation_counts)
 {
     for (uint32_t i = 0; i < GPUS; i++)
@@ -292,26 +281,6 @@ CORE_TEST(test_a_crash_alone_is_retried_once)
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-CORE_TEST(test_retries_are_limited)
-{
-    change(f, max_retries, 2);
-    submit(f, 1, GIB);
-    for (int crash = 1; crash <= 3; crash++) {
-        decide(f);
-        uint64_t other = submit(f, 1, GIB); /* a job that may be the cause */
-        memory_observed(f, 1, 0, GIB);
-        f->now_ns += SECONDS(31);
-        for (uint32_t g = 1; g < GPUS; g++)
-            sample(f, g, 0, 30 * GIB, 1000);
-        assert_goes_to(f, other, "0");
-        exits(f, 1, EXIT_GPU_OOM, -1);
-        exits(f, other, EXIT_COMPLETED, -1);
-        if (crash == 3) {
-            assert_decides(f, RECORD_GAVE_UP);
-        }
-    }
-}
-
 CORE_TEST(test_a_crash_raises_the_reservation)
 {
     submit(f, 1, 2 * GIB);
@@ -439,15 +408,6 @@ CORE_TEST(test_transitions_are_those_of_a_jobs_life)
     assert_int_equal(job_state_after(JOB_RUNNING, &placed), JOB_STATE_COUNT);
     assert_int_equal(job_state_after(JOB_HELD, &placed), JOB_STATE_COUNT);
     assert_int_equal(job_state_after(JOB_QUEUED, &exited), JOB_STATE_COUNT);
-}
-
-CORE_TEST(test_every_record_field_is_in_its_union)
-{
-    for (size_t i = 0; i < record_field_count; i++) {
-        assert_true(record_fields[i].type < RECORD_TYPE_COUNT);
-        assert_true(record_fields[i].offset >= offsetof(struct record, config));
-        assert_true(record_fields[i].offset + record_fields[i].size <= sizeof(struct record));
-    }
 }
 
 /* However many wait for one job or time, a record or decision changes few of them; a restored core goes on so. */

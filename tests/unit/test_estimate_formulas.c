@@ -180,17 +180,3 @@ QUESTION_TEST(a_guess_gives_way_to_what_is_declared)
     assert_false(guess.has_parts);
     assert_string_equal(guess.warning, "");
 }
-
-TEST(every_estimator_has_its_name)
-{
-    size_t count = 0;
-
-    for (const struct estimator *const *e = estimators; *e; e++, count++) {
-        assert_ptr_equal(estimator_find((*e)->name), *e);
-        assert_true(strlen((*e)->text) > 10);
-    }
-    assert_int_equal(count, 8);
-    assert_ptr_equal(estimators[0], &estimator_auto);
-    assert_null(estimator_find("oracle"));
-    assert_null(estimator_find(""));
-}

@@ -124,23 +124,6 @@ TEST(halves_are_single_precision_numbers)
         assert_true(found[i] == values[i]);
 }
 
-TEST(dense_layers_multiply_and_add)
-{
-    static const float weights[] = {1, 2, 3, 10, 20, 30, 100, 200, 300}; /* [2][3], then the bias */
-    static const float x[] = {1, 1, 0, -1};
-    static const float wanted[] = {111, 222, 333, 90, 180, 270};
-    const float *at = weights;
-    float y[6], large[] = {1000, 1000, -1000};
-
-    neural_dense(&at, 2, 2, 3, x, y);
-    assert_ptr_equal(at, weights + neural_dense_weights(2, 3));
-    assert_memory_equal(y, wanted, sizeof y);
-    neural_relu(4, (float *)memcpy(y, x, sizeof x));
-    assert_true(y[2] == 0 && y[3] == 0 && y[0] == 1);
-    neural_softmax(3, large);
-    assert_true(large[0] == 0.5f && large[1] == 0.5f && large[2] == 0);
-}
-
 /* Pools, additions, containers and the like are not tuples; a PReLU's parameter is not counted, as in the data. */
 GPUMEMNET_TEST(inputs_are_tuples_of_some_layers)
 {
@@ -210,25 +193,6 @@ GPUMEMNET_TEST(layers_outside_the_data_are_counted)
     assert_int_equal(input.count, 12);
 }
 
-/* The encoder sees a set: the answer does not depend on the order of branches in a summary. */
-GPUMEMNET_TEST(order_of_layers_does_not_matter)
-{
-    struct gpumemnet_classes forward, backward;
-
-    fill_cnn(9, 500000);
-    list.items[4].shape[0] = 2000000;
-    assert_int_equal(gpumemnet_input_read(&input, &list, 16, &err), 0);
-    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &forward, &err), 0);
-    for (size_t i = 0, j = input.count - 1; i < j; i++, j--) {
-        struct gpumemnet_tuple kept = input.tuples[i];
-        input.tuples[i] = input.tuples[j];
-        input.tuples[j] = kept;
-    }
-    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &backward, &err), 0);
-    for (uint32_t c = 0; c < forward.count; c++)
-        assert_true(fabsf(forward.logits[c] - backward.logits[c]) < 1e-3f);
-}
-
 /* Trained on labels of which 2% are spread over all classes. */
 GPUMEMNET_TEST(smoothing_is_taken_off_probabilities)
 {
@@ -272,19 +236,6 @@ GPUMEMNET_TEST(answers_are_edges_of_classes)
     assert_int_equal(result.confidence_permille, (int)(1000 * classes.probabilities[classes.best]));
     assert_string_equal(result.warning, "");
     assert_string_equal(result.source, "gpumemnet");
-}
-
-TEST(classes_are_a_thousand_or_eight_thousand_mib)
-{
-    struct gpumemnet_classes mlp = {.first = 1, .count = 4, .width_bytes = 1000 * MIB};
-    struct gpumemnet_classes cnn = {.count = 7, .width_bytes = 8000 * MIB, .out_of_memory_last = true};
-
-    assert_int_equal(gpumemnet_class_upper_bytes(&mlp, 0), 2000 * MIB);
-    assert_int_equal(gpumemnet_class_centre_bytes(&mlp, 0), 1500 * MIB);
-    assert_int_equal(gpumemnet_class_upper_bytes(&cnn, 0), 8000 * MIB);
-    assert_int_equal(gpumemnet_class_centre_bytes(&cnn, 2), 20000 * MIB);
-    assert_int_equal(gpumemnet_class_upper_bytes(&cnn, 6), 48000 * MIB);
-    assert_int_equal(gpumemnet_class_centre_bytes(&cnn, 6), 48000 * MIB);
 }
 
 GPUMEMNET_TEST(what_the_data_do_not_have_halves_confidence)

@@ -1,34 +1,7 @@
-/* Layer lists; the meaning of type names. */
+/* The elements of a layer; the meaning of type names. */
 #include "unit.h"
 
 #include "activation_name.h"
-
-TEST(test_list)
-{
-    struct layer_list list;
-
-    layer_list_init(&list);
-    assert_int_equal(list.batch_size, -1);
-    assert_int_equal(list.total_parameters, -1);
-    assert_int_equal(list.trainable_parameters, -1);
-    for (int i = 0; i < 1000; i++) {
-        struct layer *layer = layer_list_add(&list, LAYER_CONV);
-        assert_int_equal(layer->kind, LAYER_CONV);
-        assert_int_equal(layer->parameters, 0);
-        assert_null(layer->inputs);
-        for (int j = 0; j < i % 20; j++)
-            layer_add_input(layer, j - 1);
-    }
-    assert_int_equal(list.count, 1000);
-    for (uint32_t i = 0; i < 1000; i++) {
-        assert_int_equal(list.items[i].input_count, i % 20);
-        for (uint32_t j = 0; j < list.items[i].input_count; j++)
-            assert_int_equal(list.items[i].inputs[j], (int32_t)j - 1);
-    }
-    layer_list_release(&list);
-    assert_null(list.items);
-    assert_int_equal(list.count, 0);
-}
 
 TEST(test_elements)
 {
@@ -41,16 +14,6 @@ TEST(test_elements)
     assert_int_equal(layer_elements(&layer), 1);
     layer = (struct layer){.shape_known = true, .rank = 3, .shape = {INT64_C(1) << 31, INT64_C(1) << 31, 4}};
     assert_int_equal(layer_elements(&layer), INT64_MAX);
-}
-
-TEST(test_names)
-{
-    for (int i = 0; i < LAYER_KIND_COUNT; i++) {
-        assert_non_null(layer_kind_name(i));
-        for (int j = 0; j < i; j++)
-            assert_string_not_equal(layer_kind_name(i), layer_kind_name(j));
-    }
-    assert_string_equal(layer_kind_name(LAYER_KIND_COUNT), "unknown");
 }
 
 static const struct {

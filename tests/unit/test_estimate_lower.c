@@ -241,38 +241,6 @@ MODEL_TEST(steps_are_those_of_an_epoch)
     }
 }
 
-/* An input goes before the next comes, then the gradients; an output after the next forward pass. */
-MODEL_TEST(what_is_kept_between_steps)
-{
-    uint32_t input = UINT32_MAX, output = UINT32_MAX, gradient = UINT32_MAX;
-    size_t order[4] = {0}; /* of step 2: input freed, input taken, gradient freed, first output freed */
-
-    begin(50, 32);
-    add(LAYER_LINEAR, 20, 1000, -1);
-    lower();
-    for (size_t i = 0; i < program->event_count; i++) {
-        const struct program_event *event = &program->events[i];
-        if (event->step == 1 && event->op == PROGRAM_ALLOC) {
-            if (event->category == MEMORY_INPUT && input == UINT32_MAX)
-                input = event->tensor;
-            else if (event->category == MEMORY_GRADIENT)
-                gradient = event->tensor;
-            else if (event->category == MEMORY_ACTIVATION && output == UINT32_MAX)
-                output = event->tensor;
-        } else if (event->op == PROGRAM_FREE) {
-            size_t which = event->tensor == input ? 0 : event->tensor == gradient ? 2 : event->tensor == output ? 3 : 4;
-            if (which < 4) {
-                assert_int_equal(event->step, 2);
-                order[which] = i;
-            }
-        } else if (event->step == 2 && event->op == PROGRAM_ALLOC && event->category == MEMORY_INPUT && !order[1]) {
-            order[1] = i;
-        }
-    }
-    for (int i = 0; i < 3; i++)
-        assert_true(order[i] && order[i] < order[i + 1]);
-}
-
 MODEL_TEST(summary_runs_before_the_training)
 {
     between(LAYER_DROPOUT, 0);
@@ -342,39 +310,6 @@ MODEL_TEST(amp_converts_where_widths_meet)
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES / 2);
 }
 
-/* Every tensor is freed, and once, except parameters, buffers, state, gradients and those that the last step holds. */
-MODEL_TEST(nothing_leaks)
-{
-    for (int precision = 0; precision < PRECISION_BF16; precision++) {
-        for (int kind = 1; kind < LAYER_KIND_COUNT; kind++) {
-            struct layer *layer = between((enum layer_kind)kind, kind == LAYER_PARAMETER ? WIDTH : 0);
-            int64_t left = 0;
-            layer->heads = 4;
-            layer->parameters = kind == LAYER_ATTENTION ? 4 * WIDTH * WIDTH + 4 * WIDTH : layer->parameters;
-            if (kind == LAYER_ADD || kind == LAYER_CONCAT || kind == LAYER_MULTIPLY)
-                layer_add_input(layer, -1);
-            model.training.precision = (enum precision)precision;
-            model.training.samples = BATCH + 1;
-            model.training.summary_pass = model.training.summary_gradients = kind % 2;
-            finish();
-            CLEANUP(free_ptr) uint8_t *alive = xcalloc(model.program.tensor_count, 1);
-            for (size_t i = 0; i < model.program.event_count; i++) {
-                const struct program_event *event = &model.program.events[i];
-                bool passing = event->category == MEMORY_ACTIVATION || event->category == MEMORY_TEMPORARY;
-                if (event->op == PROGRAM_ALLOC)
-                    alive[event->tensor] = passing ? 2 : 1;
-                else if (event->op == PROGRAM_FREE) {
-                    assert_int_not_equal(alive[event->tensor], 0);
-                    alive[event->tensor] = 0;
-                }
-            }
-            for (uint32_t i = 0; i < model.program.tensor_count; i++)
-                left += alive[i] == 2;
-            assert_int_equal(left, 2); /* the last output and loss */
-        }
-    }
-}
-
 /* Backward of many tokens needs room to sort them and to sum up. */
 MODEL_TEST(embedding_sorts_many_tokens)
 {
@@ -440,60 +375,6 @@ MODEL_TEST(attention_keeps_no_scores)
                          (packed ? 7 : 4) * part + 4 * batch * heads * length);
         assert_int_equal(model.program.attentions, 1);
     }
-}
-
-/* A container that stands before its children holds its input while they run. */
-MODEL_TEST(containers_hold_their_input)
-{
-    for (int held = 0; held < 2; held++) {
-        uint32_t second = UINT32_MAX;
-        int64_t label = -1;
-        begin(WIDTH, BATCH);
-        add(LAYER_ACTIVATION, WIDTH, 0, -1)->activation = ACTIVATION_RELU;
-        if (held)
-            layer_list_add(&model.list, LAYER_UNKNOWN)->container = true;
-        add(LAYER_ACTIVATION, WIDTH, 0, 0)->activation = ACTIVATION_RELU;
-        add(LAYER_ACTIVATION, WIDTH, 0, BEFORE)->activation = ACTIVATION_RELU;
-        for (size_t i = 1 + (size_t)held; i < model.list.count; i++)
-            model.list.items[i].depth = 1;
-        add(LAYER_LINEAR, 10, 10 * WIDTH, BEFORE);
-        lower();
-        for (size_t i = 0; i < program->event_count && label < 0; i++) {
-            const struct program_event *event = &program->events[i];
-            if (event->op == PROGRAM_ALLOC && event->category == MEMORY_ACTIVATION && second == UINT32_MAX)
-                second = event->tensor; /* the first layer's output: no gradient, so that nothing saves it */
-            else if (event->op == PROGRAM_FREE && event->tensor == second)
-                label = event->label;
-        }
-        assert_string_equal(program->labels[label], held ? "activation-3" : "activation-1");
-    }
-}
-
-MODEL_TEST(figures_of_the_model)
-{
-    begin(3, 5);
-    model.list.input[1] = model.list.input[2] = 16;
-    model.list.input_rank = 3;
-    struct layer *layer = add(LAYER_CONV, 8, 8 * 3 * 9 + 8, -1);
-    layer->rank = 3;
-    layer->shape[1] = layer->shape[2] = 8;
-    layer->kernel[0] = layer->kernel[1] = 3;
-    layer->stride[0] = layer->stride[1] = 2;
-    layer->in_channels = 3;
-    add(LAYER_AVG_POOL, 8, 0, BEFORE);
-    add(LAYER_LINEAR, 4, 36, BEFORE);
-    lower();
-    assert_int_equal(model.program.layers, 3);
-    assert_int_equal(model.program.convolutions, 1);
-    assert_int_equal(model.program.linears, 1);
-    assert_int_equal(model.program.activation_elements, 8 * 64 + 8 + 4);
-    assert_int_equal(model.program.flops, 2 * 5 * (8 * 3 * 9 * 64 + 8 * 4));
-    assert_int_equal(model.program.batch_size, 5);
-    assert_int_equal(model.program.conv_count, 2 * 2); /* the image needs no gradient */
-    assert_int_equal(model.program.convs[0].pass, CONV_FORWARD);
-    const struct program_conv *conv = &model.program.convs[1];
-    assert_true(conv->pass == CONV_BACKWARD_WEIGHT && conv->batch == 5);
-    assert_true(conv->in[0] == 16 && conv->out[1] == 8 && conv->stride[1] == 2);
 }
 
 MODEL_TEST(impossible_lists_are_refused_or_survived)

@@ -181,25 +181,3 @@ SUMMARY_TEST(test_frozen_by_the_totals)
     assert_non_null(strstr(summary.warnings[0], "250 parameters are not trained, but not which"));
     assert_false(summary.layers.items[0].frozen);
 }
-
-/* The input's shape where only its size in MB is printed. */
-static const struct {
-    const char *name;
-    int rank;
-    int64_t dims[3];
-} input_by_its_size[] = {
-    {"torchsummary-resnet101.txt", 3, {3, 64, 64}},  {"torchsummary-attentive.txt", 3, {3, 32, 32}},
-    {"torchsummary-batch.txt", 3, {3, 64, 64}},      {"torchsummary-perceptron.txt", 1, {64}},
-    {"torchinfo-1.8.0-plain.txt", 3, {3, 64, 64}},   {"torchinfo-1.8.0-words.txt", 1, {12}},
-    {"torchinfo-1.8.0-columns.txt", 3, {3, 64, 64}}, {"torchinfo-ancestor-columns.txt", 3, {3, 224, 224}},
-};
-
-EACH_ROW(SUMMARY_TEST, test_input_by_its_size, input_by_its_size)
-{
-    read_fixture(row->name);
-    if (summary.layers.input_rank != row->rank ||
-        memcmp(summary.layers.input, row->dims, (size_t)row->rank * sizeof(int64_t)) != 0)
-        fail_msg("%s: %lldx%lldx%lld", row->name, (long long)summary.layers.input[0],
-                 (long long)summary.layers.input[1], (long long)summary.layers.input[2]);
-    assert_int_equal(summary.layers.input_is_index, strstr(row->name, "words") != NULL);
-}

@@ -190,13 +190,6 @@ TEST_BETWEEN(test_caps, setup, remove_fixture)
     fds[0] = connect_until_ok(GET_ECHO);
     for (int i = 0; i < 3; i++)
         close(fds[i]);
-    fixture.options.max_connections = 1;
-    restart();
-    fds[0] = connect_raw();
-    ask(fds[0], GET_ECHO, 200, NULL);
-    fd = connect_raw();
-    expect(fd, 503, "too many clients");
-    expect_closed(fd);
 }
 
 /* A fast caller is served once nobody else waits; of many, those that cannot be parked are closed. One is slow here. */

@@ -261,17 +261,6 @@ LAUNCH_TEST(test_clean_process)
     assert_has(contents(f->output), expected);
 }
 
-LAUNCH_TEST(test_job_number_in_paths)
-{
-    char pattern[200], path[200];
-
-    snprintf(pattern, sizeof pattern, "%s/out-%%j-%%j.log", f->work);
-    snprintf(path, sizeof path, "%s/out-42-42.log", f->work);
-    f->request.output = pattern;
-    run(f, "echo here", LAUNCH_ENDED);
-    assert_string_equal(contents(path), "here\n");
-}
-
 LAUNCH_TEST(test_failures_before_the_command)
 {
     char missing[200];
@@ -296,20 +285,6 @@ LAUNCH_TEST(test_failures_before_the_command)
     start_and_end(f, LAUNCH_ENDED);
     assert_string_equal(f->status.message, "cannot run '/etc/passwd': it is not executable: chmod +x /etc/passwd");
     assert_int_equal(f->status.exit_status, 126);
-}
-
-LAUNCH_TEST(test_wake)
-{
-    char text[64];
-
-    run(f, "true", LAUNCH_ENDED);
-    for (int i = 0; i < 2; i++) { /* RUNNING, ENDED: the daemon knows that it starts */
-        ssize_t length = recv(f->socket, text, sizeof text - 1, MSG_DONTWAIT);
-        assert_int_equal(length, 5);
-        text[length] = '\0';
-        assert_string_equal(text, "42 1\n");
-    }
-    assert_int_equal(recv(f->socket, text, sizeof text, MSG_DONTWAIT), -1);
 }
 
 LAUNCH_TEST(test_wake_waits_for_a_busy_daemon)

@@ -211,7 +211,7 @@ CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
 /* The latest submitted workloads are remembered, and those that have jobs; a snapshot keeps which and their order. */
 CORE_TEST(test_workloads_are_bounded)
 {
-    enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
+    enum { SURPLUS = 12, WITH_JOBS = 20, AGAIN = 30 };
     CLEANUP(record_list_release) struct record_list snapshot = {0};
 
     for (unsigned i = 0; i < LEARN_MOST_PROFILES; i++) {

@@ -115,28 +115,14 @@ TEST_BETWEEN(several_gpus_run_at_the_slowest, setup, NULL)
     assert_near(bank.gpus[1].sm_activity, 0.75, 1e-12);
 }
 
-/* One without MPS among them: it and the server take turns. */
-TEST_BETWEEN(mixed_is_time_sharing, setup, NULL)
-{
-    double expected[2], a[] = {0.6, 0.5};
-
-    job(0, 0.6, 0, 100, true);
-    job(0, 0.5, 0, 100, false);
-    physics_advance(&file, &bank, at(1));
-    contention_rates(&contention_default, 2, a, (const uint64_t[]){0, 0}, expected);
-    assert_near(bank.slots[0].rate, expected[0], 1e-12);
-    assert_near(bank.slots[1].rate, expected[1], 1e-12);
-    assert_true(expected[0] < 0.8 / 1.1); /* and MPS would have given more */
-}
-
-/* Clients of two control daemons: each daemon's server has its own context, so they take turns. */
+/* Clients of two control daemons, and one without: each daemon's server has its own context, so they take turns. */
 TEST_BETWEEN(two_daemons_take_turns, setup, NULL)
 {
     double expected[4], a[] = {0.2, 0.5, 0.3, 0.4};
 
-    job(0, a[0], 0, 100, true)->mps_domain = 1;
+    job(0, a[0], 0, 100, true)->mps_domain = 0;
     job(0, a[1], 0, 100, true)->mps_domain = 2;
-    job(0, a[2], 0, 100, true)->mps_domain = 1;
+    job(0, a[2], 0, 100, true)->mps_domain = 0;
     job(0, a[3], 0, 100, false);
     physics_advance(&file, &bank, at(1));
     contention_rates(&contention_default, 4, a, (const uint64_t[]){1, 2, 1, 0}, expected);

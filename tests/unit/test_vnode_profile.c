@@ -27,25 +27,6 @@ EACH_ROW(TEST, shipped_profiles, shipped_profiles_rows)
     }
 }
 
-TEST(instances)
-{
-    static const int64_t mib[] = {20268, 10134, 5067};
-    struct node_file file;
-
-    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x2-mig.ini", &file, &trouble), 0);
-    assert_int_equal(file.gpus[0].mig, 1);
-    assert_int_equal(file.gpus[0].gpm, 0);
-    assert_int_equal(file.gpus[0].instance_count, 3);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(file.gpus[0].instances[i].slices, 3 - i);
-        assert_int_equal(file.gpus[0].instances[i].total_bytes, mib[i] * MIB);
-    }
-    assert_int_equal(file.gpus[1].mig, 0);
-    assert_int_equal(file.gpus[1].instance_count, 0);
-    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", &file, &trouble), 0);
-    assert_int_equal(file.gpus[0].gpm, 1);
-}
-
 /* Replaces `from` by `to` in the A100's profile and reads that. */
 static void refused(const char *from, const char *to, const char *complaint)
 {
