@@ -117,7 +117,8 @@ grows round6 ended
 expect ended 2 carma_job_ends_total state=COMPLETED
 expect ended 4 carma_job_ends_total state=CANCELLED
 
-# A carmad that is killed loses the figures that it has not stored, and shows nothing less than it has shown.
+# A carmad that is killed loses the figures that it has not stored, and shows nothing less than it has shown: energy that was
+# shared out since it was stored, every 30 s, among them.
 again_after_kill --set retention=1m
 scrape killed
 grows ended killed
@@ -146,22 +147,39 @@ do
 done
 grows restarted last
 
+# While no GPU is read, a failure waits 3 s for readings. Its user has no other job, the time of which would grow.
+stopped=
+# shellcheck disable=SC2013 # the children are words of one line
+for child in $(cat /proc/"$daemon"/task/*/children); do
+    [ "$(cat /proc/"$child"/comm)" != carma-monitor ] || stopped=$child
+done
+kill -STOP "$stopped" || fail "carma-monitor is not found"
+run submit --parsable -- sh -c 'touch over; exit 3'
+wait_for '[ -e over ]' || fail "job 8 does not run"
+scrape waited
+until_field 8 state FAILED
+scrape late
+grows waited late
+restart_daemon --set retention=1m
+scrape later
+grows late later
+
 # Jobs that are forgotten stay counted: after the retention, with the next snapshot.
-python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "held jobs"
-import http.client, json, socket, sys
-connection = http.client.HTTPConnection("carma")
-connection.sock = socket.socket(socket.AF_UNIX)
-connection.sock.connect(sys.argv[1])
+python3 - "$CARMA_SOCKET" "$SOURCE/tests/cli" <<'PYTHON' || fail "held jobs"
+import json, sys
+sys.path.insert(0, sys.argv[2])
+from unix_http import Connection
+connection = Connection(sys.argv[1])
 job = {"name": "n", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True, "gpu_memory_bytes": 1 << 30}
 connection.request("POST", "/v1/jobs", json.dumps({"jobs": [job] * 300}))
 assert connection.getresponse().status == 201
 PYTHON
-run cancel 8-307
+run cancel 9-308
 # Records, until there are enough for a snapshot.
 wait_for 'run submit --parsable --hold -- true; run cancel "$(cat "$T/out")"
     ! "$CARMA" show 2 2>/dev/null | grep -q "^Command "' || fail 'job 2 is not forgotten'
 scrape forgotten
-grows last forgotten
+grows later forgotten
 restart_daemon --set retention=1m
 scrape again
 grows forgotten again
