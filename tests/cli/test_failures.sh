@@ -70,7 +70,7 @@ shows 'Asked for  200.0 GiB of GPU memory; 1.0 GiB were free, it said;' show "$j
 grep -qF 'Beside it  process 4711 held 20.0 GiB' "$T/out" || fail "show: $(cat "$T/out")"
 ends_by completed -- "$TRAIN" --memory 1G --seconds 30
 expect_field "$job" failure null
-run submit --parsable -- "$TRAIN" --memory 1G --seconds 100 --fail false-oom
+run submit --parsable -- "$TRAIN" --memory 1G --seconds 1000 --fail false-oom --fail-at 500
 until_crashed "$(cat "$T/out")"
 false=$(cat "$T/out")
 expect_field "$false" failure.requested_bytes $((512 * 1048576)) retry false
