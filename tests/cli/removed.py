@@ -172,7 +172,7 @@ def walk(daemon, rows, heals, at_once=1):
     names = list(rows)
     for first in range(0, len(names), at_once):
         begun = {row: begin(row) for row in names[first : first + at_once]}
-        for now.row, (name, runs, _) in begun.items():
+        for now.row, (_, runs, _) in begun.items():
             path = rows[now.row](runs)
             if not until(path.exists, 5):
                 print(f"{now.row}: {path} is not there: not removed")
@@ -181,7 +181,7 @@ def walk(daemon, rows, heals, at_once=1):
                 remove(path)
             if heals and not until(path.exists): # in seconds, on a machine that is not busy
                 fail(f"{path} is not made again")
-        expect_end(submit(f"{name}.new"), "a new job")
+        expect_end(submit("new.out"), "a new job")
         daemon.restart()
         for now.row, (name, runs, waits) in begun.items():
             (WORK / f"{name}.go").touch()
