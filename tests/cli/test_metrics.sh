@@ -112,6 +112,8 @@ run wait 6 7
 run cancel 4 5
 until_field 2 state CANCELLED
 until_field 3 state CANCELLED
+more=$(($(field 1 modelled_energy_mj) + 400000000)) # not stored at once, as it was with the ends
+wait_for '[ "$(field 1 modelled_energy_mj)" -gt "$1" ]' "$more"
 scrape ended
 grows round6 ended
 expect ended 2 carma_job_ends_total state=COMPLETED
