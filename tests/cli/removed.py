@@ -132,8 +132,8 @@ HEALS = {
 }
 LEAVES = {  # it is made by the next launch, or was this one's alone
     "the next run": lambda _: STATE / "runs" / "next",
-    "the next status": lambda _: STATE / "runs" / "next" / "status.first",
     "checkpoints": lambda number: WORK / f"carma-{number}.ckpt",
+    "the next status": lambda _: STATE / "runs" / "next" / "status.first",
     "a control group": group,
 }
 MPS = {
