@@ -37,7 +37,7 @@ THREADED = [
     "client", "daemon-groups", "gpu-monitor", "gpu-mps-domain-v2", "gpu-mps-faults-v2", "gpu-mps-start-v2", "gpu-mps-users-v2",
     "http", "http-stream", "store-commit", "store-energy", "store-history", "store-open", "store-requests", "store-snapshots",
     "system-admin", "system-events", "system-gpus", "system-history", "system-job_mapping", "system-metrics",
-    "system-node", "system-restart", "system-submit_estimate", "system-top", "system-whatif", "system-whole",
+    "system-restart", "system-submit_estimate", "system-top", "system-whatif", "system-whole",
 ]
 
 

@@ -316,19 +316,13 @@ def explained(_):
 
 streams, waiting = [], []
 # Ten times a bound, as many at once, what each does, and all that may come of it. (Ten times the connections of a user:
-# test_turns.sh.)
+# test_turns.sh. A text's size: sizes().)
 TENFOLD = (
     ("history: 4 questions under way", 40, lambda _: carma("stats", "--json"), {0}),
     ("history: 1,000 rows", 1, lambda _: Daemon().call("GET", "/v1/history?limit=10000")[0], {400}),
     ("1 submission is estimated", 10, lambda n: submit([model(150, 1 + n)])[0], {201}),
     ("8 streams of events", 80, stream, {200, 503}),
     ("the last MiB of an output", 1, ran_out, {"gpu_oom"}),
-    ("a name of 128 bytes", 1, lambda _: submit([job(name="x" * 1280)])[0], {400}),
-    ("a directory of 4,095 bytes", 1, lambda _: submit([job(directory="/" + "x" * 40950)])[0], {400}),
-    ("a text of 1,024 bytes", 1, lambda _: submit([job(dataset="x" * 10240)])[0], {400}),
-    ("a command of 4,096 entries", 1, lambda _: submit([job(command=["A=b"] * 40960)])[0], {413}),
-    ("a command of 1 MiB", 1, lambda _: submit([job(command=["x" * (10 << 20)])])[0], {400}),
-    ("an environment of 8,192 entries", 1, lambda _: submit([job(environment=["A=b"] * 81920)])[0], {413}),
     ("1,000 jobs of a request", 1, lambda _: submit([job()] * 10000)[0], {413}),
     ("10,000 jobs of an array", 1, lambda _: submit([job(array="0-99999")])[0], {400}),
     ("256 ranges of an array", 1, lambda _: submit([job(array=",".join(map(str, range(0, 5120, 2))))])[0], {400}),

@@ -1,14 +1,11 @@
 """GET /v1/events. Usage: events.py follow UID SOCKET    each event as one line of JSON, until the stream ends; UID: the reader
                                                         (another than one's own: as root)
-                       events.py many UID SOCKET      opens streams until one is refused: how many were not, and the refusal
-                       events.py stall UID SOCKET     opens a stream and reads nothing, until it is cut off
                        events.py job FILE ID NAME     of the followed events: the present value of a job's member NAME ("reason.code")
                        events.py last FILE EVENT      ... the last event of that name, its data
                        events.py names FILE           ... the names of all events, in their order"""
 
 import json
 import os
-import select
 import sys
 
 from unix_http import Connection
@@ -43,24 +40,6 @@ def follow(uid, path):
             assert not line or line.startswith(":"), line
 
 
-def many(uid, path):
-    streams = []
-    while True:
-        streams.append(open_stream(path))
-        if streams[-1][1].status != 200:
-            print(len(streams) - 1, streams[-1][1].status, json.loads(streams[-1][1].read())["error"])
-            return
-
-
-def stall(uid, path):
-    connection = Connection(path)
-    connection.request("GET", "/v1/events")
-    poll = select.poll()
-    poll.register(connection.sock, select.POLLRDHUP)
-    assert poll.poll(100000), "not cut off"
-    print("cut off")
-
-
 def followed(path):
     with open(path, encoding="utf-8") as lines:
         return [json.loads(line) for line in lines if line.endswith("\n")]
@@ -86,4 +65,4 @@ def names(path):
     print(*(event["event"] for event in followed(path)))
 
 
-{"follow": follow, "many": many, "stall": stall, "job": job, "last": last, "names": names}[sys.argv[1]](*sys.argv[2:])
+{"follow": follow, "job": job, "last": last, "names": names}[sys.argv[1]](*sys.argv[2:])

@@ -178,14 +178,6 @@ class Functions(unittest.TestCase):
                 print("in", os.getpid(), flush=True)
                 return Settings(settings.lr * steps), pathlib.Path(__file__).name
 
-            @carma.job
-            def fails():
-                raise ValueError("no such loss")
-
-            @carma.job
-            def returns_what_cannot_be_pickled():
-                return lambda: 0
-
             if __name__ == "__main__":
                 job = train.submit(Settings(0.5), steps=4)
                 pathlib.Path(__file__).write_text("raise SystemExit('changed meanwhile')")

@@ -108,15 +108,20 @@ def domain(_):
     return next(iter(SOCKET.parent.glob("mps/uid-*")), SOCKET.parent / "mps")
 
 
-HEALS = {  # the path is there again
+HEALS_ALONE = {  # the path is there again; much else goes with it
     "the socket": lambda _: SOCKET,
     "the socket's directory": lambda _: SOCKET.parent,
     "all scripts": lambda _: SCRIPTS,
+    "the state": lambda _: STATE,
+    "all runs": lambda _: STATE / "runs",
+    "the log of the store": lambda _: STATE / "store.db-wal",
+    "its index": lambda _: STATE / "store.db-shm",
+    "the store": lambda _: STATE / "store.db",
+}
+HEALS = {
     "a script's directory": lambda number: SCRIPTS / f"{number}-1-1",
     "a script": lambda number: SCRIPTS / f"{number}-1-1" / "job.sh",
     "a progress file": lambda number: SCRIPTS / f"{number}-1-1.progress",
-    "the state": lambda _: STATE,
-    "all runs": lambda _: STATE / "runs",
     "a run": run,
     "a status": lambda number: run(number) / "status",
     "a shepherd's log": lambda number: run(number) / "shepherd.log",
@@ -124,14 +129,11 @@ HEALS = {  # the path is there again
     "the notices' socket": lambda _: STATE / "notify",
     "the lock": lambda _: STATE / "lock",
     "the mark": lambda _: STATE / "store.mark",
-    "the log of the store": lambda _: STATE / "store.db-wal",
-    "its index": lambda _: STATE / "store.db-shm",
-    "the store": lambda _: STATE / "store.db",
 }
 LEAVES = {  # it is made by the next launch, or was this one's alone
     "the next run": lambda _: STATE / "runs" / "next",
-    "the next status": lambda _: STATE / "runs" / "next" / "status.first",
     "checkpoints": lambda number: WORK / f"carma-{number}.ckpt",
+    "the next status": lambda _: STATE / "runs" / "next" / "status.first",
     "a control group": group,
 }
 MPS = {
@@ -156,29 +158,39 @@ def remove(path):
         path.unlink()
 
 
-def walk(daemon, rows, heals):
-    for now.row, path_of in rows.items():
-        name = now.row.replace(" ", "-").replace("'", "")
-        runs, waits = submit(f"{name}.out", go=WORK / f"{name}.go"), submit(f"{name}.waits", "--hold")
-        if not until(lambda number=runs: job(number).get("state") == "RUNNING"):
-            fail(f"a job does not run: {job(runs).get('reason')}")
-        path = path_of(runs)
-        if not until(path.exists, 5):
-            print(f"{now.row}: {path} is not there: not removed")
-            continue
-        with contextlib.suppress(FileNotFoundError): # it may heal too soon
-            remove(path)
-        if heals and not until(path.exists): # in seconds, on a machine that is not busy
-            fail(f"{path} is not made again")
-        expect_end(submit(f"{name}.new"), "a new job")
+def begin(row):
+    """The row's job that runs, and the one that waits; the files' name, too."""
+    now.row, name = row, row.replace(" ", "-").replace("'", "")
+    runs, waits = submit(f"{name}.out", go=WORK / f"{name}.go"), submit(f"{name}.waits", "--hold")
+    if not until(lambda: job(runs).get("state") == "RUNNING"):
+        fail(f"a job does not run: {job(runs).get('reason')}")
+    return name, runs, waits
+
+
+def walk(daemon, rows, heals, at_once=1):
+    """So many rows at a time; a new job and a restart for all of these."""
+    names = list(rows)
+    for first in range(0, len(names), at_once):
+        begun = {row: begin(row) for row in names[first : first + at_once]}
+        for now.row, (_, runs, _) in begun.items():
+            path = rows[now.row](runs)
+            if not until(path.exists, 5):
+                print(f"{now.row}: {path} is not there: not removed")
+                continue
+            with contextlib.suppress(FileNotFoundError): # it may heal too soon
+                remove(path)
+            if heals and not until(path.exists): # in seconds, on a machine that is not busy
+                fail(f"{path} is not made again")
+        expect_end(submit("new.out"), "a new job")
         daemon.restart()
-        (WORK / f"{name}.go").touch()
-        expect_end(runs, "the job that ran")
-        said = carma("logs", runs)
-        if said.stdout.split() != ["begun", "ended"]:
-            fail(f"its output: {said.stdout!r} {said.stderr!r}")
-        carma("release", waits)
-        expect_end(waits, "the job that waited")
+        for now.row, (name, runs, waits) in begun.items():
+            (WORK / f"{name}.go").touch()
+            expect_end(runs, "the job that ran")
+            said = carma("logs", runs)
+            if said.stdout.split() != ["begun", "ended"]:
+                fail(f"its output: {said.stdout!r} {said.stderr!r}")
+            carma("release", waits)
+            expect_end(waits, "the job that waited")
 
 
 def walk_users_own():
@@ -231,8 +243,9 @@ def replace_store(daemon):
 def main():
     (WORK / "job.sh").write_text(SCRIPT)
     daemon = Daemon("share=time-slice")
-    walk(daemon, HEALS, True)
-    walk(daemon, LEAVES, False)
+    walk(daemon, HEALS_ALONE, True)
+    walk(daemon, HEALS, True, 3)
+    walk(daemon, LEAVES, False, 2)
     walk_users_own()
     second_daemon(daemon)
     daemon.stop()

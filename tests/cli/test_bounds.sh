@@ -4,50 +4,52 @@
 # what takes long of ten times the bounds.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600
+# bounds WHAT CHECK [ARGUMENT...]: of bounds.py. anew [ARGUMENT...]: a daemon without jobs.
+bounds() {
+    bounded=$1
+    shift
+    PYTHONPATH=$SOURCE/python python3 -B "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" "$@" || fail "$bounded"
+}
+anew() {
+    [ -z "$daemon" ] || stop_daemon
+    rm -rf "$STATE"
+    start_daemon "$@"
+}
 if [ "${4-}" = all ]; then
-    start_daemon
+    anew
     printf '#!/bin/sh\n' >job.sh
-    PYTHONPATH=$SOURCE/python python3 -B "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" tenfold_long "$CARMA" || fail "ten times a bound"
+    bounds "ten times a bound" tenfold_long "$CARMA"
     stop_daemon
     exit 0
 fi
-start_daemon --set max_queued=5
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" queue || fail "the queue's bound"
+anew --set max_queued=5
+bounds "the queue's bound" queue
 expect_error 1 "the queue is full: 5 jobs have not ended" submit -- true
-stop_daemon
-rm -rf "$STATE"
 chmod 711 "$T" # another user connects
-start_daemon --set max_queued=200
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" share || fail "the share that is kept for others"
-stop_daemon
-rm -rf "$STATE"
-start_daemon
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" sizes || fail "the bounds of a submission"
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" models "$daemon" || fail "the bound of a submission's models"
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" tenfold "$CARMA" || fail "ten times a bound"
-stop_daemon
-rm -rf "$STATE"
+anew --set max_queued=200
+bounds "the share that is kept for others" share
+anew
+bounds "the bounds of a submission" sizes
+bounds "the bound of a submission's models" models "$daemon"
+bounds "ten times a bound" tenfold "$CARMA"
 
 # What the store keeps of a user's jobs. Of an ended one it has the command, and no environment.
-start_daemon --set max_texts_per_user=1M
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" texts || fail "the bound of a user's texts"
+anew --set max_texts_per_user=1M
+bounds "the bound of a user's texts" texts
 restart_daemon --set max_texts_per_user=1M
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" texts_again || fail "the bound of a user's texts, after a restart"
+bounds "the bound of a user's texts, after a restart" texts_again
 stop_daemon
 python3 -c 'import sqlite3, sys
 kept = [body for body, in sqlite3.connect(sys.argv[1]).execute("SELECT body FROM spec ORDER BY job")]
 assert ["\"environment\"" in body for body in kept] == 9 * [False] + 3 * [True], [body[:300] for body in kept]
 assert all("\"command\":[\"true\"]" in body for body in kept)' "$STATE/store.db" || fail "the stored texts"
-rm -rf "$STATE"
-start_daemon --set max_texts_per_user=1M
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" held || fail "the bound of a user's texts in memory"
+anew --set max_texts_per_user=1M
+bounds "the bound of a user's texts in memory" held
 restart_daemon --set max_texts_per_user=1M
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" held_again || fail "the same after a restart"
-stop_daemon
-rm -rf "$STATE"
+bounds "the same after a restart" held_again
 
 # More jobs than a request has go in several; of those that are refused the others are told.
-start_daemon --set max_queued_per_user=1500
+anew --set max_queued_per_user=1500
 printf '#!/bin/sh\n' >"$T/job.sh"
 for wanted in "1001 0" "1001 1"; do
     # shellcheck disable=SC2046
@@ -61,10 +63,8 @@ ends 1 submit --hold $(yes "$T/job.sh" | head -n 1100)
 [ "$(wc -l <"$T/out")" -eq 1000 ] || fail "$said: $(wc -l <"$T/out") lines"
 grep -q "^carma: the first 1000 of 1100 jobs were submitted, the others were not: you have 1401 unfinished jobs and submit 100," "$T/err" ||
     fail "$said: $(cat "$T/err")"
-stop_daemon
-rm -rf "$STATE"
-start_daemon
-python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" pages || fail "lists in parts"
+anew
+bounds "lists in parts" pages
 expect_ok queue
 [ "$(tail -n 1 "$T/out")" = "and 1300 more: carma queue --json has them all" ] || fail "$said: $(tail -n 1 "$T/out")"
 [ "$(wc -l <"$T/out")" -eq 1002 ] || fail "$said: $(wc -l <"$T/out") lines"

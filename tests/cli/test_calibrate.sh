@@ -19,19 +19,14 @@ chmod +x "$T/bin/python3"
 PATH=$T/bin:$PATH
 
 # No GPU: one line, status 69.
-(CARMA_CUDA_LIBRARY=$T/none && export CARMA_CUDA_LIBRARY && expect_error 69 "no GPU is usable here" calibrate && exit "$failures")
-failures=$((failures + $?))
+CARMA_CUDA_LIBRARY=$T/none expect_error 69 "no GPU is usable here" calibrate
 expect_error 1 "cuInit: CUDA_ERROR_UNKNOWN (999)" calibrate
 
 "$BUILD/src/vnode/carma-vnode" create "$CARMA_VNODE" --profile "$SOURCE/data/nodes/a100x4-40g.ini" >/dev/null || exit 99
-(FAKE_CUDA=none && export FAKE_CUDA && expect_error 69 "finds none" calibrate && exit "$failures")
-failures=$((failures + $?))
-(FAKE_CUDA=broken && export FAKE_CUDA && expect_error 1 "cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN" calibrate && exit "$failures")
-failures=$((failures + $?))
-(FAKE_STEP=fails && export FAKE_STEP && expect_error 1 "needs PyTorch with CUDA" calibrate && exit "$failures")
-failures=$((failures + $?))
-(FAKE_STEP=garbage && export FAKE_STEP && expect_error 1 "instead of its linear step" calibrate && exit "$failures")
-failures=$((failures + $?))
+FAKE_CUDA=none expect_error 69 "finds none" calibrate
+FAKE_CUDA=broken expect_error 1 "cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN" calibrate
+FAKE_STEP=fails expect_error 1 "needs PyTorch with CUDA" calibrate
+FAKE_STEP=garbage expect_error 1 "instead of its linear step" calibrate
 
 # The real python3 takes no module of the directory where somebody else has put it.
 mkdir -p "$T/planted/carma"

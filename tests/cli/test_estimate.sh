@@ -65,18 +65,11 @@ tells 'said["batch_size"] == 64' estimate jobs/net.rad --batch-size 64 --json
 sed -i '/batch_size/d' jobs/net.rad
 expect_error 1 "jobs/net.rad: net.model does not say the batch size" estimate jobs/net.rad
 
-# A summary with a batch of its own needs no other; a larger one needs more memory.
+# A summary with a batch of its own needs no other; a larger quantile is more memory.
 expect_ok estimate --summary torchinfo-1.8.0-plain.txt --json
 check 'said["batch_size"] > 0 and said["format"] == "torchinfo" and said["source"] == "replay"'
-before=0
-for batch in 8 512 4096; do
-    expect_ok estimate --summary net.txt --batch-size "$batch" --quantile 0.5 --json
-    check "said['memory_bytes'] > $before and said['low_bytes'] <= said['memory_bytes']"
-    before=$(value 'said["memory_bytes"]')
-done
-fp32=$before
-run estimate --summary net.txt --batch-size 4096 --quantile 0.5 --optimizer sgd --json
-check "said['memory_bytes'] <= $fp32 and said['optimizer'] == 'sgd'"
+tells "said['low_bytes'] <= said['memory_bytes']" estimate --summary net.txt --batch-size 4096 --quantile 0.5 --json
+fp32=$(value 'said["memory_bytes"]')
 run estimate --summary net.txt --batch-size 4096 --quantile 0.98 --json
 check "said['memory_bytes'] > $fp32 and said['quantile'] == 0.98 and said['median_bytes'] <= said['memory_bytes']"
 
@@ -157,13 +150,8 @@ check 'said["batch_size"] > 0 and said["memory_bytes"] >= (1429 << 20)'
 run estimate --capture "$C" --explain --json
 check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]'
 expect_ok estimate --capture "$C" --optimizer "$recorded" --estimator faketensor
-for optimizer in sgd momentum adam; do
-    expect_ok estimate --capture "$C" --optimizer $optimizer --explain --json
-    check "said['optimizer'] == '$optimizer'"
-    value 'sum(p["bytes"] for p in said["parts"] if p["what"] == "optimizer")' >"$optimizer.bytes"
-done
-[ "$(cat sgd.bytes)" -eq 0 ] || fail "SGD has $(cat sgd.bytes) bytes of states"
-[ "$(cat adam.bytes)" -gt "$(cat momentum.bytes)" ] || fail "Adam's states are no larger than momentum's"
+tells 'said["optimizer"] == "sgd" and sum(p["bytes"] for p in said["parts"] if p["what"] == "optimizer") == 0' \
+    estimate --capture "$C" --optimizer sgd --explain --json
 expect_error 1 "model.capture: " estimate --capture "$C" --optimizer adafactor
 expect_error 1 "model.capture was recorded with fp32, not amp: record it again" estimate --capture "$C" --precision amp
 head -n 20 "$C" >cut.capture

@@ -59,6 +59,7 @@ maybe=$(submitted -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_IN
 until_crashed "$maybe"
 expect_field "$maybe" exit_cause gpu_handle retry true
 says "$maybe" '100 MiB were free'
+shows '1 idle GPU needed, 0 are idle' explain "$maybe"
 cancel "$maybe" "$full"
 
 # Its message's facts about others; the observed use.
@@ -69,10 +70,12 @@ shows 'Asked for  200.0 GiB of GPU memory; 1.0 GiB were free, it said;' show "$j
 grep -qF 'Beside it  process 4711 held 20.0 GiB' "$T/out" || fail "show: $(cat "$T/out")"
 ends_by completed -- "$TRAIN" --memory 1G --seconds 30
 expect_field "$job" failure null
-run submit --parsable -- "$TRAIN" --memory 1G --seconds 100 --fail false-oom
+run submit --parsable -- "$TRAIN" --memory 1G --seconds 1000 --fail false-oom --fail-at 500
 until_crashed "$(cat "$T/out")"
-expect_field "$(cat "$T/out")" failure.requested_bytes $((512 * 1048576))
-run cancel "$(cat "$T/out")"
+false=$(cat "$T/out")
+expect_field "$false" failure.requested_bytes $((512 * 1048576)) retry false
+shows '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' show "$false"
+run cancel "$false"
 
 # Its output is shown, also where it is not UTF-8.
 ends_by failed -- sh -c 'printf "RuntimeError: CUDA error: device-side assert triggered \\377\\376\\n" >&2; exit 1'

@@ -39,13 +39,14 @@ cancel 2
 expect_id 3 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
 until_field 3 placements.0.observed_bytes $((5 << 30))
 
-# Calls hang: the monitor is replaced after ten seconds, the daemon answers and can be restarted; new jobs wait.
+# Calls hang: the monitor is replaced after ten seconds, the daemon says so, answers and can be restarted; new jobs wait.
 new_log
 "$VNODE" inject hang
 until_said "fell silent"
 expect_ok queue
 expect_id 4 -- true
-sleep 0.5
+until_said "no GPU could be read for 30 s"
+shows "0 of the node's are usable" explain 4
 expect_field 4 state QUEUED
 expect_field 3 state RUNNING
 end_daemon
@@ -59,6 +60,7 @@ expect_field 3 state RUNNING
 until_field 4 state COMPLETED
 expect_field 3 attempts 1
 said 1 "fell silent"
+said 1 "no GPU could be read"
 
 # Indices change with the next start of the driver: a GPU is known by its UUID, and so are its jobs.
 new_log

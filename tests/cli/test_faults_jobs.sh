@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, jobs do nothing,
-# do not end, or leave processes behind.
+# Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh: they do nothing, do not end, or leave
+# processes behind.
 . "$(dirname "$0")/node.sh"
 VNODE=$PREFIX/bin/carma-vnode
 
@@ -16,20 +16,6 @@ start_node h200x1 100
 start_daemon --set policy=round-robin --set share=time-slice --set memory_view=monitor --set memory_floor=0 \
     --set memory_margin=0 --set settle=0s --set decide_period=0s --set max_retries=2 --set grace=200ms \
     --set idle_report=60s --set idle_limit_default=4m --set idle_limit_max=30m
-
-# A library finds no memory for its handle beside another job: believed, since the GPU was full, and retried with room.
-train filler --memory 100G --seconds 1000000
-filler=$job
-until_field "$filler" placements.0.observed_bytes $((100 << 30))
-train handle --memory 40600M --seconds 100 --fail library-handle
-handle=$job
-until_field "$handle" crashes 1
-expect_field "$handle" exit_cause gpu_handle retry true
-grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
-expect_field "$filler" attempts 1
-run cancel "$filler"
-expect_ok wait "$handle"
-expect_field "$handle" attempts 2
 
 # One that holds the GPU for nothing is reported, once; one that does not end when it is asked to ends all the same.
 train idle --memory 5G --seconds 100 --fail idle

@@ -5,8 +5,8 @@ start_node h200x1 20
 . "$SOURCE/tests/cli/mps.sh"
 
 start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set shrink_after=0s
-run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 600
-run submit --gpu-memory 10G -- "$TRAIN" --memory 30G --sm-activity 0.3 --seconds 100
+run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 100000
+run submit --gpu-memory 10G -- "$TRAIN" --memory 30G --sm-activity 0.3 --seconds 60
 expect_field 1 fence_bytes $(((60 << 30) + (512 << 20) + (60 << 30) / 16))
 expect_field 2 fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
 shows "^Memory limit  *11.1 GiB per GPU, for each process (enforced by MPS)" show 2
@@ -30,7 +30,7 @@ print(next(csv.DictReader(sys.stdin))["oom_crashes"])'
     $exposition fetch "$CARMA_SOCKET" | sed -n 's/^carma_oom_total{cause="gpu_oom"} //p; s/^carma_user_oom_total{.*} //p'
 }
 guessed() {
-    run submit --parsable -- sh -c 'exec "$0" --memory "$(cat need)" --sm-activity 0.3 --seconds 200' "$TRAIN"
+    run submit --parsable -- sh -c 'exec "$0" --memory "$(cat need)" --sm-activity 0.3 --seconds 60' "$TRAIN"
     cat "$T/out"
 }
 echo 8G >need

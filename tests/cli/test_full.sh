@@ -12,9 +12,7 @@ resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (hard if sys.argv[2] e
 
 # none_but LAST WHEN: nothing shows that more jobs than those up to LAST were submitted.
 none_but() {
-    "$CARMA" queue --all --json | python3 -c 'import json, sys
-ids = [job["id"] for job in json.load(sys.stdin)["jobs"]]
-assert ids == list(range(1, int(sys.argv[1]) + 1)), ids' "$1" || fail "$2: not the jobs that were accepted"
+    tells "[job['id'] for job in said['jobs']] == list(range(1, $1 + 1))" queue --all --json
     "$CARMA" history --json | grep -q "\"id\": $(($1 + 1))\b" && fail "$2: the history has a refused job"
     for command in show explain cancel; do
         expect_error 1 "there is no job '$(($1 + 1))'" $command $(($1 + 1))
@@ -55,8 +53,7 @@ wait_for '[ "$(grep -c "storing works again" "$T/daemon.log")" -eq 2 ]' || fail 
 expect_id 3 --hold -- true
 run cancel 3
 for when in "once the disk has space" "after a restart"; do
-    "$CARMA" queue --all --json | python3 -c 'import json, sys
-assert [job["id"] for job in json.load(sys.stdin)["jobs"]] == [1, 3]' || fail "$when: $("$CARMA" queue --all)"
+    tells '[job["id"] for job in said["jobs"]] == [1, 3]' queue --all --json
     expect_error 1 "there is no job '2'" show 2
     "$CARMA" stats --csv | python3 -c 'import csv, sys
 assert next(csv.DictReader(sys.stdin))["ended"] == "2"' || fail "$when: $("$CARMA" stats --csv)"

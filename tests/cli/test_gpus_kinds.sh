@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_gpus_kinds.sh CARMA SOURCE BUILD FAKE_DCGM
-# GPUs in MIG mode, and GPUs that only DCGM can measure.
+# GPUs in MIG mode, GPUs and instances that only DCGM can measure, and a DCGM that cannot. The DCGM is the tests' own.
 DCGM=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
 start_all h100x2-mig 60
@@ -49,14 +49,43 @@ grep -q "$order" daemon.log || fail "the log: $(cat daemon.log)"
 "$CARMA" doctor | tr -s '\n ' ' ' | grep -q "warn GPUs $order" || fail "doctor does not say that numbers differ"
 stop_daemon
 
+# until_gpus CONDITION: a Python expression on `gpus`, the daemon's list; waits for it.
+until_gpus() {
+    wait_for '"$CARMA" gpus --json >gpus.json && python3 -c "import json, sys
+node = json.load(open(\"gpus.json\"))
+gpus = node[\"gpus\"]
+sys.exit(not eval(sys.argv[1]))" "$1"' "$@" || fail "never: $1: $(cat gpus.json)"
+}
+
 # Without GPM it is DCGM that measures.
 rm -rf "$CARMA_VNODE" "$STATE"
 start_node a100x4-40g-nogpm 60
 FAKE_DCGM=vnode
 export FAKE_DCGM
 start_daemon --set dcgm_library="$DCGM"
-wait_for '"$CARMA" gpus --json | grep -q "\"source\": \"dcgm\""' || fail "DCGM measures nothing: $("$CARMA" gpus)"
+until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus)'
 run gpus
 grep -q '^~' "$T/out" && fail "DCGM's measurement is called coarse"
 "$CARMA" gpus --watch=0.05 | head -n 2 >"$T/out"
 tail -n 1 "$T/out" | grep -q ' dcgm ' || fail "gpus --watch does not name DCGM: $(cat "$T/out")"
+
+# MIG instances that only DCGM can measure.
+end_daemon
+rm -rf "$CARMA_VNODE" "$STATE"
+start_all a100x2-mig 20 --set dcgm_library="$DCGM"
+until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus if g["kind"] != "partitioned")'
+
+# The instance that a job is on is active, and no other one.
+runs 1 --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
+uuid=$(field 1 placements.0.uuid)
+until_gpus "all((g['metrics']['sm_activity']['value'] > 0) == (g['uuid'] == '$uuid') for g in gpus if g['kind'] != 'partitioned')"
+"$CARMA" cancel 1 >/dev/null
+stop_daemon
+
+# A DCGM that may not profile: NVML's utilisation stands in where there is one, and why is said once.
+FAKE_DCGM=vnode,watch=-29
+start_daemon --set dcgm_library="$DCGM"
+until_gpus 'node["limits"] and "requires root (-29): run nv-hostengine, or carmad, as root" in node["limits"]'
+until_gpus 'any(g["metrics"]["sm_activity"]["source"] == "utilization" for g in gpus if g["kind"] == "whole")'
+stop_daemon
+[ "$(grep -c "requires root (-29)" daemon.log)" -eq 1 ] || fail "said more than once: $(cat daemon.log)"

@@ -15,12 +15,7 @@ train() { # USER NAME
 # learned EXPRESSION: holds of the answer's users (u, by name) and workloads (w).
 learned() {
     allowed carol admin learned --json
-    python3 - "$T/out" "$1" <<'PYTHON' || fail "$1: $(cat "$T/out")"
-import json, sys
-answer = json.load(open(sys.argv[1]))
-u, w = {user["user"]: user for user in answer["users"]}, answer["workloads"]
-assert eval(sys.argv[2]), sys.argv[2]
-PYTHON
+    check "(lambda u, w: $1)({user['user']: user for user in said['users']}, said['workloads'])"
 }
 # corrected USER: whether the estimate of its next such job is another than the estimator's.
 corrected() {
@@ -49,13 +44,13 @@ grep -q "^bob  *[0-9a-f]*:[0-9a-f]*  *his .*yes$" "$T/out" || fail "no row of bo
 refused carol "there is no user or workload 'mallory': carma admin learned lists them" admin learned --forget mallory
 run_as carol admin learned --forget alice
 expect_output "forgotten: what was learned of alice"
-check() {
+is_forgotten() {
     learned '"alice" not in u and u["bob"]["runs"] == 1 and [x["user"] for x in w] == ["bob"]'
     if corrected alice; then fail "alice's run still tells"; fi
 }
-check
+is_forgotten
 restart_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off
-check
+is_forgotten
 run_as carol admin learned --json
 workload=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["workloads"][0]["workload"])' <"$T/out")
 allowed carol admin learned --forget "$workload"

@@ -105,21 +105,6 @@ end_task
 until_field "$whole" state LOST
 expect_field "$whole" exit_cause orphan
 
-# Suspended: its memory stays reserved.
-lease 106 0 20
-task "$id" 0 18
-until_field "$id" state RUNNING
-expect_ask 204 "suspend" POST "/v1/leases/$id/suspend"
-ask GET /v1/leases
-[ "$(said leases.0.suspended)" = True ] || fail "a suspended lease: $answer"
-expect_field "$id" reserved_bytes $((20 << 30))
-expect_ask 204 "resume" POST "/v1/leases/$id/resume"
-ask GET /v1/leases
-[ "$(said leases.0.suspended)" = False ] || fail "a resumed lease: $answer"
-end_task
-ask POST "/v1/leases/$id/end" '{"exit_status": 3}'
-[ "$(said cause) $(said verdict)" = "failed done" ] || fail "its own failure: $answer"
-
 # Steps of what is not the job's: carmad, its threads, its children and what it is a child of; other users' and other
 # jobs' processes; carma's groups, and those with carma's in them.
 refused_step() {

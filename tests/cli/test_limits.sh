@@ -46,3 +46,10 @@ run submit --parsable -o big.out -- sh -c 'echo "torch.OutOfMemoryError: CUDA ou
 until_field 6 state GPU_OOM
 expect_field 6 attempts 1
 shows "it needs at least 45.0 GiB, the largest GPU has 39.6 GiB" show 6
+
+# Options that count under MPS are shown as not in force elsewhere.
+for how in '--share time-slice' --exclusive; do
+    # shellcheck disable=SC2086 # words
+    run submit --parsable --hold $how --mps-memory-limit 5G -- true
+    shows '^  *not in force, as it does not run by MPS: ' show "$(cat "$T/out")"
+done

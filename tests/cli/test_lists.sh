@@ -2,6 +2,7 @@
 # Parts of the list of jobs, as the API gives them: by state, and up to a number. And all requests against the API's description.
 . "$(dirname "$0")/node.sh"
 start_all h200x1 60 --config /dev/null
+export PYTHONPATH="$SOURCE/tests/cli" PYTHONDONTWRITEBYTECODE=1
 
 for _ in 1 2 3; do
     expect_ok submit --exclusive -- true
@@ -18,12 +19,11 @@ expect_field 5 slowdown_permille null
 expect_field 1 slowdown_permille null # it has ended
 
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "the lists are wrong"
-import http.client, json, os, socket, sys
+import json, os, sys
+from unix_http import Connection
 
 def get(query):
-    connection = http.client.HTTPConnection("carma")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(sys.argv[1])
+    connection = Connection(sys.argv[1])
     connection.request("GET", "/v1/jobs" + query)
     answer = connection.getresponse()
     body = json.load(answer)
@@ -59,21 +59,16 @@ run cancel 4-7 9
 
 # A long list is made in pieces, and others are answered in between.
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "nobody else is answered while jobs are listed"
-import gzip, http.client, json, select, socket, sys
+import gzip, json, select, sys
+from unix_http import Connection
 
 JOBS = 5000
-
-def connect():
-    connection = http.client.HTTPConnection("carma")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(sys.argv[1])
-    return connection
 
 def ask(connection, method, path, body=None):
     connection.request(method, path, body)
     return json.load(connection.getresponse())
 
-lister, other = connect(), connect()
+lister, other = Connection(sys.argv[1]), Connection(sys.argv[1])
 job = {"name": "many", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True}
 for _ in range(JOBS // 1000):
     made = ask(lister, "POST", "/v1/jobs", json.dumps({"jobs": [job] * 1000}))

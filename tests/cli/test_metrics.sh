@@ -46,6 +46,7 @@ done
 run submit --parsable --gpu-memory 60G -- true "$secret"
 expect_ok submit --parsable --hold -- true
 until_field 1 placements.0.observed_bytes 3221225472
+wait_for '[ "$(field 1 modelled_energy_mj)" -gt 400000000 ]'
 scrape first
 $exposition open "$CARMA_SOCKET" || fail "not OpenMetrics"
 "$CARMA" gpus --json >gpus.json
@@ -98,6 +99,11 @@ assert 1e6 < of("process_resident_memory_bytes") < 1e10 and 5 < of("process_open
 PYTHON
 grep -q "$secret" "$T/first" && fail "/metrics shows what jobs run"
 
+# Energy is stored every 30 s: a carmad that is killed before has shared out energy that the next knows nothing of.
+again_after_kill --set retention=1m
+scrape early
+grows first early
+
 # While jobs run and end. The values shown once they have are those of carma stats.
 run cancel 2 3
 for seed in 1 2; do
@@ -146,22 +152,39 @@ do
 done
 grows restarted last
 
+# While no GPU is read, a failure waits 3 s for readings. Its user has no other job, the time of which would grow.
+stopped=
+# shellcheck disable=SC2013 # the children are words of one line
+for child in $(cat /proc/"$daemon"/task/*/children); do
+    [ "$(cat /proc/"$child"/comm)" != carma-monitor ] || stopped=$child
+done
+kill -STOP "$stopped" || fail "carma-monitor is not found"
+run submit --parsable -- sh -c 'touch over; exit 3'
+wait_for '[ -e over ]' || fail "job 8 does not run"
+scrape waited
+until_field 8 state FAILED
+scrape late
+grows waited late
+restart_daemon --set retention=1m
+scrape later
+grows late later
+
 # Jobs that are forgotten stay counted: after the retention, with the next snapshot.
-python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "held jobs"
-import http.client, json, socket, sys
-connection = http.client.HTTPConnection("carma")
-connection.sock = socket.socket(socket.AF_UNIX)
-connection.sock.connect(sys.argv[1])
+python3 - "$CARMA_SOCKET" "$SOURCE/tests/cli" <<'PYTHON' || fail "held jobs"
+import json, sys
+sys.path.insert(0, sys.argv[2])
+from unix_http import Connection
+connection = Connection(sys.argv[1])
 job = {"name": "n", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True, "gpu_memory_bytes": 1 << 30}
 connection.request("POST", "/v1/jobs", json.dumps({"jobs": [job] * 300}))
 assert connection.getresponse().status == 201
 PYTHON
-run cancel 8-307
+run cancel 9-308
 # Records, until there are enough for a snapshot.
 wait_for 'run submit --parsable --hold -- true; run cancel "$(cat "$T/out")"
     ! "$CARMA" show 2 2>/dev/null | grep -q "^Command "' || fail 'job 2 is not forgotten'
 scrape forgotten
-grows last forgotten
+grows later forgotten
 restart_daemon --set retention=1m
 scrape again
 grows forgotten again

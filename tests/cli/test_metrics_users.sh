@@ -7,20 +7,19 @@ fi
 . "$(dirname "$0")/node.sh"
 chmod 711 "$T"
 start_all h200x1 100
+export PYTHONPATH="$SOURCE/tests/cli" PYTHONDONTWRITEBYTECODE=1
 
 # submit_as FROM TO: a held job of each uid.
 submit_as() {
     python3 - "$CARMA_SOCKET" "$1" "$2" <<'PYTHON' || fail "jobs of uids $1 to $2"
-import http.client, json, os, socket, sys
+import json, os, sys
+from unix_http import Connection
 
 def submit(path, uid):
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    connection = http.client.HTTPConnection("carma")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.settimeout(120)
-    connection.sock.connect(path)
+    connection = Connection(path, 120)
     connection.request("POST", "/v1/jobs", json.dumps({"jobs": [{
         "name": "n", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True, "gpu_memory_bytes": 1 << 30}]}))
     return connection.getresponse().status == 201

@@ -70,7 +70,7 @@ grep -q "MPS of user $(id -u): .*FAULT" "$T/daemon.log" || fail "no word of the 
 expect_field 7 exit_cause failed # the cause
 for job in 4 6; do
     until_field $job attempts 2 # the victim runs again
-    expect_field $job exit_cause mps_fault
+    expect_field $job exit_cause mps_fault crashes 0
 done
 expect_field 5 attempts 1 state RUNNING
 cancel 4 6
@@ -107,7 +107,24 @@ expect_field 10 attempts 1
 until_field 12 attempts 2
 expect_field 12 exit_cause mps_fault
 cancel 11 12
-cancel 3
+
+# Both say the same, and the server was never seen to have failed: the second is a victim once, and then its own.
+runs 13 --exclusive -- sleep 100000 # one GPU is left
+after() { # FILE: a job that fails once the file is there
+    run submit --parsable -- sh -c "until [ -e '$T/$1' ]; do sleep 0.05; done
+        echo 'RuntimeError: CUDA error: unspecified launch failure'; exit 1"
+}
+after first-ended
+after both-run
+until_field 14 state RUNNING
+until_field 15 state RUNNING
+touch both-run
+run wait 15
+touch first-ended
+run wait 14
+expect_field 15 attempts 1 exit_cause failed
+expect_field 14 attempts 2 exit_cause failed
+cancel 3 13
 end_daemon
 until_controls 0
 

@@ -3,6 +3,7 @@
 . "$(dirname "$0")/users.sh"
 start_node "$(profile_of 555.58.02)" 100
 chmod 666 "$CARMA_VNODE"
+. "$SOURCE/tests/cli/faults.sh"
 . "$SOURCE/tests/cli/mps.sh"
 homes
 
@@ -81,12 +82,7 @@ first=$job
 before=$(domain_of 12001)
 lost=$((($(field "$first" placements.0.index) + 1) % 4))
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu $lost
-# lost_is VALUE: waits until the GPU's reading is that.
-lost_is() {
-    wait_for '"$CARMA" gpus --json | python3 -c "import json, sys
-sys.exit(str(json.load(sys.stdin)[\"gpus\"][$lost][\"lost\"]) != \"$1\")"' "$@" || fail "GPU $lost: lost is not $1"
-}
-lost_is True
+until_gpu $lost lost True
 train alice
 after=$(cd "$DOMAINS" && printf '%s\n' uid-12001-* | grep -vxF "$before")
 [ "$(tr ',' '\n' <"$DOMAINS/$after/gpus" | grep -c GPU)" -eq 3 ] || fail "the next domain is '$after', for $(cat "$DOMAINS/$after/gpus")"
@@ -98,7 +94,7 @@ expect_field "$first" attempts 1
 
 # It comes back: so does the domain of four, because its job never left it; the other lasts as long as its job.
 "$PREFIX/bin/carma-vnode" clear
-lost_is False
+until_gpu $lost lost False
 second=$job
 train alice
 domain=$before

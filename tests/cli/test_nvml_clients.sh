@@ -2,34 +2,20 @@
 # Usage: test_nvml_clients.sh PROGRAMS SOURCE VENV
 # Unmodified NVML clients on a virtual node with jobs on it: nvidia-ml-py, gpustat and nvitop from the package index
 # (kept in VENV), and an installed nvtop. PROGRAMS has carma-vnode, carma-train and libnvidia-ml.so.1.
-set -u
 PROGRAMS=$1
-SOURCE=$2
 VENV=$3
-
-T=$(mktemp -d) || exit 99
+set -- "$1/carma-vnode" "$2"
+. "$2/tests/cli/lib.sh"
+FAIL_FAST=yes
 jobs=
-finish() {
-    # shellcheck disable=SC2086 # several
-    [ -z "$jobs" ] || kill $jobs 2>/dev/null
-    wait 2>/dev/null
-    rm -rf "$T"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
+# shellcheck disable=SC2016,SC2034 # evaluated by lib.sh
+at_end='[ -z "$jobs" ] || kill $jobs 2>/dev/null; wait'
 
 if ! "$VENV/bin/python" -c 'import gpustat, nvitop, pynvml' 2>/dev/null; then
-    if ! python3 -m venv "$VENV" >"$T/pip" 2>&1 ||
-        ! "$VENV/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 10 --retries 1 \
-            nvidia-ml-py gpustat nvitop >>"$T/pip" 2>&1; then
-        echo "skipped: the NVML clients cannot be installed from the package index: $(tail -n 1 "$T/pip")"
-        exit 77
-    fi
+    python3 -m venv "$VENV" >"$T/pip" 2>&1 &&
+        "$VENV/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 10 --retries 1 \
+            nvidia-ml-py gpustat nvitop >>"$T/pip" 2>&1 ||
+        skip "the NVML clients cannot be installed from the package index: $(tail -n 1 "$T/pip")"
 fi
 
 unset CUDA_MPS_PIPE_DIRECTORY
@@ -40,16 +26,14 @@ export CARMA_VNODE CARMA_TIME_SCALE
 
 CUDA_VISIBLE_DEVICES=0 "$PROGRAMS/carma-train" --memory 5G --sm-activity 0.6 --seconds 100000 >"$T/job1" 2>&1 &
 first=$!
-jobs=$first
 CUDA_VISIBLE_DEVICES=0,2 "$PROGRAMS/carma-train" --gpus 2 --memory 8G --sm-activity 0.3 --seconds 100000 >"$T/job2" 2>&1 &
 second=$!
-jobs="$jobs $second"
 mkdir "$T/mps"
 mkfifo "$T/mps/control"
 CUDA_MPS_PIPE_DIRECTORY=$T/mps CUDA_VISIBLE_DEVICES=1 "$PROGRAMS/carma-train" --memory 3G --sm-activity 0.5 \
     --seconds 100000 >"$T/job3" 2>&1 &
 third=$!
-jobs="$jobs $third"
+jobs="$first $second $third"
 
 unset CARMA_TIME_SCALE # clients know nothing of it
 LD_LIBRARY_PATH=$PROGRAMS
@@ -149,14 +133,12 @@ uuids=$("$PROGRAMS/carma-vnode" show | grep -o 'MIG-[0-9a-f-]*')
 set -- $uuids
 CUDA_VISIBLE_DEVICES=$1 "$PROGRAMS/carma-train" --memory 5G --sm-activity 0.3 --seconds 100000 >"$T/job1" 2>&1 &
 first=$!
-jobs=$first
 CUDA_MPS_PIPE_DIRECTORY=$T/mps CUDA_VISIBLE_DEVICES=$2 "$PROGRAMS/carma-train" --memory 3G --sm-activity 0.2 \
     --seconds 100000 >"$T/job2" 2>&1 &
 second=$!
-jobs="$jobs $second"
 CUDA_VISIBLE_DEVICES=1 "$PROGRAMS/carma-train" --memory 8G --sm-activity 0.5 --seconds 100000 >"$T/job3" 2>&1 &
 third=$!
-jobs="$jobs $third"
+jobs="$first $second $third"
 
 FIRST=$first SECOND=$second THIRD=$third "$VENV/bin/python" - <<'END' || fail "nvidia-ml-py on MIG"
 import os, time

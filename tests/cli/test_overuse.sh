@@ -6,7 +6,7 @@ start_all h200x1 5 --config /dev/null --set share=mps --set memory_fence=off --s
 
 run submit --gpu-memory 10G -- "$TRAIN" --memory 100G --sm-activity 0.3 --seconds 100000
 sleep 1 # five seconds of node time: it climbs behind the first, and fails before its last step
-run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 100
+run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 30
 until_field 2 victim_of 1
 until_field 1 over_reservation_bytes 96636764160
 expect_field 1 reserved_bytes 107374182400 reservation_source observed request_bytes 10737418240
@@ -31,7 +31,7 @@ shows "^Harmed by  *job 1: it ran out of memory, as that used more than was rese
 
 # A job that used more than it declared, and completed: the next run of the command has that reserved.
 train() {
-    run submit --parsable --gpu-memory 4G -- "$TRAIN" --memory 12G --sm-activity 0.3 --seconds 100
+    run submit --parsable --gpu-memory 4G -- "$TRAIN" --memory 12G --sm-activity 0.3 --seconds 30
     cat "$T/out"
 }
 first=$(train)

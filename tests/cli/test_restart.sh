@@ -44,16 +44,9 @@ while kill -0 $play 2>/dev/null; do
 done
 wait $play || fail "play: $(cat play.err)"
 [ "$kills" -ge 8 ] || fail "only $kills kills: too few to tell"
-"$CARMA" queue --all --json | python3 -c '
-import collections, json, os, sys
-jobs = [job for job in json.load(sys.stdin)["jobs"] if job["id"] > 2]
-assert len(jobs) == 24, "%d jobs instead of 24" % len(jobs)
-for job in jobs:
-    name = "job %d (%s)" % (job["id"], job["name"])
-    assert job["state"] == "COMPLETED", "%s is %s: %s" % (name, job["state"], job["message"])
-    assert job["attempts"] == 1 + job["crashes"], "%s: %d launches, %d crashes" % (name, job["attempts"], job["crashes"])
-print("24 jobs, each completed once")
-' || fail "jobs were lost or run twice"
+run queue --all --json
+check 'len(jobs := [job for job in said["jobs"] if job["id"] > 2]) == 24 and {job["state"] for job in jobs} == {"COMPLETED"}' \
+    'all(job["attempts"] == 1 + job["crashes"] for job in said["jobs"] if job["id"] > 2)'
 started=$(cat outputs/* | grep -c '^carma-train: .* on [12] GPU')
 crashed=$(cat outputs/* | grep -c 'CUDA out of memory')
 [ "$started" -eq $((24 + crashed)) ] || fail "$started starts and $crashed crashes of 24 jobs"

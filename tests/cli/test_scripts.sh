@@ -70,9 +70,7 @@ python3 -c 'import sqlite3, sys
 keys = [key for key, in sqlite3.connect(sys.argv[1]).execute("SELECT workload FROM history WHERE job > 5 ORDER BY job")]
 assert len(keys) == 4 and keys[0] == keys[1] and len(set(keys)) == 3, keys' "$STATE/store.db" || fail "the workloads of scripts"
 start_daemon
-run show --json --script 1 # of a job that had ended before
-python3 -c 'import json, sys
-assert json.load(open(sys.argv[1])) == {"id": 1, "script": open("original.sh").read()}' "$T/out" || fail "$said: $(cat "$T/out")"
+tells 'said == {"id": 1, "script": open("original.sh").read()}' show --json --script 1 # of a job that had ended before
 expect_field 1 script true
 expect_field 5 script false
 stop_daemon

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
 . "$(dirname "$0")/node.sh"
-start_all h200x1 300 --config /dev/null --set shrink_after=20m # time to look at it before
+start_all h200x1 300 --config /dev/null --set share=exclusive --set shrink_after=20m # time to look at it before
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 1 reservation_source prior reserved_bytes $((26 << 30))
@@ -10,7 +10,9 @@ until_field 1 reservation_source observed
 expect_field 1 reserved_bytes 5368709120 # a quarter more than it holds
 shows "5.0 GiB on each GPU, as it was observed to need" explain 1
 restart_daemon --config /dev/null
-expect_field 1 reservation_source observed
+expect_field 1 reservation_source observed runs_by exclusive # it has its GPU alone as before; the next ones share it
+expect_error 1 "job 1 is RUNNING: only one that waits can be held" hold 1
+expect_error 1 "job 1 is RUNNING: it is not held" release 1
 cancel 1
 
 # A request that was shrunk: the accounting has the first figure and the last one.
@@ -19,11 +21,8 @@ expect_field 2 reservation_source declared
 until_field 2 reservation_source observed
 cancel 2
 expect_field 2 reservation_source observed
-"$CARMA" history --json | python3 -c 'import json, sys
-job = next(job for job in json.load(sys.stdin)["jobs"] if job["id"] == 2)
-first, last = (job["reservation_source"], job["reserved_bytes"]), (job["last_reservation_source"], job["last_reserved_bytes"])
-assert first == ("declared", 20 << 30), first
-assert last == ("observed", 4724464025), last' || fail "the accounting of a request that was shrunk"
+tells '[(job["reservation_source"], job["reserved_bytes"], job["last_reservation_source"], job["last_reserved_bytes"]) for job in said["jobs"]
+    if job["id"] == 2] == [("declared", 20 << 30, "observed", 4724464025)]' history --json
 
 # Its frameworks' limit: its reservation, or the whole GPU where it has no neighbour.
 told() {

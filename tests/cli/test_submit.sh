@@ -149,8 +149,6 @@ expect_error 1 "model summary 'large.txt' is too large: at most 8 MiB" submit --
 expect_error 1 "capture 'large.txt' is too large: at most 8 MiB" submit --capture large.txt -- true
 expect_error 2 "share 'mig' is not known: time-slice or mps" submit --share mig -- true
 expect_error 1 "an exclusive job shares no GPU: leave exclusive or share mps out" submit --share mps --exclusive -- true
-expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
-expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
 # expect_bad TEXT SCRIPT: a script that printf makes of this is refused so.
 expect_bad() {
     # shellcheck disable=SC2059

@@ -25,7 +25,7 @@ gone() {
     job polite 'trap "sleep 0.5; echo saved; exit" TERM; echo $$ >polite.pid; while :; do sleep 0.1; done'
     polite=$shepherd
     kill -STOP "$polite"
-    job late 'echo $$ >late.pid; exec "$0" --memory 1G --seconds 100000' 10:00
+    job late 'echo $$ >late.pid; exec "$0" --memory 1G --seconds 100000' 5:00
     kill -STOP "$shepherd"
     job killed '"$0" --memory 1G --seconds 100000 & echo $! >killed.pid; wait'
     kill -KILL "$shepherd"

@@ -1,15 +1,12 @@
 #!/bin/sh
-# The Python client of several users: forbidden actions, access to others' files, and TCP with a token.
+# The Python client of several users: forbidden actions and access to others' files. (By TCP: test_users_tcp.sh.)
 . "$(dirname "$0")/users.sh"
 homes
 python=/usr/bin/python3
 [ -x $python ] || python=python3
 mkdir "$T/package" && cp -r "$SOURCE/python/carma" "$T/package" && chmod -R a+rX "$T/package"
 export PYTHONPATH="$T/package" PYTHONDONTWRITEBYTECODE=1
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-(umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/token")
-chown 12001 "$T/token"
-start_all a100x4-40g 100 --set listen="127.0.0.1:$port" --set token_file="$T/token"
+start_all a100x4-40g 100
 
 # python_as USER TEXT
 python_as() {
@@ -82,19 +79,4 @@ except carma.CarmaError as error:
     assert "Permission denied" in str(error), error
 else:
     raise AssertionError("root reads for alice what she may not")' || fail "root and the outputs of alice"
-
-# By TCP a client that shows the token is alice. One that shows none, or one that others can read, is refused.
-ask='import carma; print(carma.submit("true", hold=True).info["user"])'
-python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
-expect_status 0
-expect_output alice
-python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" $python -c "$ask"
-grep -q '^carma.errors.NoDaemon: tcp://.*: needs a token' "$T/err" || fail "$said: $(cat "$T/err")"
-(umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/other")
-chown 12001 "$T/other"
-python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/other" $python -c "$ask"
-grep -q '^carma.errors.NotAllowed: ' "$T/err" || fail "$said: $(cat "$T/err")"
-chmod 644 "$T/token"
-python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
-grep -q '^carma.errors.NoDaemon: .*chmod 600 it' "$T/err" || fail "$said: $(cat "$T/err")"
 run cancel 1

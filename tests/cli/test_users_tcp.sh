@@ -89,6 +89,23 @@ refused_by_tcp 'belongs to bob'
 try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 2
 [ "$status" -eq 0 ] || fail "alice's own job: $(cat "$T/err")"
 
+# By the Python client: who shows the token is alice; who shows none, another, or one that others can read, is refused.
+as bob sh -c 'umask 077; head -c 32 /dev/zero | tr "\0" y >other'
+python="env PYTHONPATH=$SOURCE/python PYTHONDONTWRITEBYTECODE=1 python3 -c"
+ask='import carma; print(carma.submit("true", hold=True).info["user"])'
+# shellcheck disable=SC2086 # words
+while read -r who file said_so; do
+    [ "$who" = alice ] || ask='import carma; carma.jobs()' # a submission would wait for half a minute
+    [ "$file" = - ] && file= || file=CARMA_TOKEN_FILE=$file
+    try "$who" $file $python "$ask"
+    grep -q "$said_so" "$T/out" "$T/err" || fail "$who by Python with '$file', not $said_so: $(cat "$T/out" "$T/err")"
+done <<END
+alice $T/token ^alice$
+bob - ^carma.errors.NoDaemon:.tcp://.*:.needs.a.token
+bob $T/bob/other ^carma.errors.NotAllowed:
+bob $T/bob/wrong ^carma.errors.NoDaemon:.*chmod.600.it
+END
+
 # ask STATUS HEADER...: the status that a request with these headers gets by TCP.
 ask() {
     wanted=$1

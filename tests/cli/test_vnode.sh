@@ -1,33 +1,27 @@
 #!/bin/sh
 # Usage: test_vnode.sh PROGRAMS SOURCE
 # carma-vnode: its nodes, its output and its refusals.
-set -u
 PROGRAMS=$1
-SOURCE=$2
-T=$(mktemp -d) || exit 99
-trap 'rm -rf "$T"' EXIT
-unset CARMA_VNODE CARMA_TIME_SCALE CARMA_PREFIX
-failures=0
+set -- "$1/carma-vnode" "$2"
+. "$2/tests/cli/lib.sh"
+unset CARMA_VNODE
 
 # expect STATUS TEXT COMMAND...: ends with the status, and says the text; a failure says it in one line on stderr only.
 expect() {
     wanted=$1
     text=$2
     shift 2
+    said=$*
     "$@" >"$T/out" 2>"$T/err" </dev/null
     status=$?
-    said=$T/out
+    expect_status "$wanted"
+    where=$T/out
     if [ "$wanted" -ne 0 ]; then
-        said=$T/err
-        if [ -s "$T/out" ] || { [ "$wanted" -eq 1 ] && [ "$(wc -l <"$T/err")" -ne 1 ]; }; then
-            echo "FAILED: $*: not one line on stderr: $(cat "$T/out" "$T/err")" >&2
-            failures=$((failures + 1))
-        fi
+        where=$T/err
+        [ ! -s "$T/out" ] && { [ "$wanted" -ne 1 ] || [ "$(wc -l <"$T/err")" -eq 1 ]; } ||
+            fail "$said: not one line on stderr: $(cat "$T/out" "$T/err")"
     fi
-    if [ "$status" -ne "$wanted" ] || { [ -n "$text" ] && ! grep -qF -- "$text" "$said"; }; then
-        echo "FAILED: $*: status $status (not $wanted?) or no '$text': $(cat "$T/out" "$T/err")" >&2
-        failures=$((failures + 1))
-    fi
+    [ -z "$text" ] || grep -qF -- "$text" "$where" || fail "$said: no '$text' in: $(cat "$where")"
 }
 
 vnode=$PROGRAMS/carma-vnode
@@ -35,12 +29,12 @@ profiles=$SOURCE/data/nodes
 expect 0 "" "$vnode" create "$T/a" --profile "$profiles/h100x8-80g.ini"
 expect 0 "node h100x8-80g, time scale 1" "$vnode" show "$T/a"
 expect 0 "memory 0 of 80999 MiB, SM activity 0.000, power 70.0 W" "$vnode" show "$T/a"
-[ "$(grep -c '^GPU' "$T/out")" -eq 8 ] || { echo "FAILED: not 8 GPUs" >&2; failures=$((failures + 1)); }
-[ "$(stat -c %a "$T/a")" = 666 ] || { echo "FAILED: mode of $T/a" >&2; failures=$((failures + 1)); }
+[ "$(grep -c '^GPU' "$T/out")" -eq 8 ] || fail "not 8 GPUs"
+[ "$(stat -c %a "$T/a")" = 666 ] || fail "mode of $T/a"
 expect 1 "node state '$T/a' exists" "$vnode" create "$T/a" --profile "$profiles/h200x1.ini"
 expect 0 "node h100x8-80g" "$vnode" show "$T/a"
 expect 0 "" env CARMA_TIME_SCALE=480 "$vnode" create "$T/b" --profile "$profiles/h200x1.ini" --mode 0600
-[ "$(stat -c %a "$T/b")" = 600 ] || { echo "FAILED: mode of $T/b" >&2; failures=$((failures + 1)); }
+[ "$(stat -c %a "$T/b")" = 600 ] || fail "mode of $T/b"
 expect 0 "time scale 480" env CARMA_VNODE="$T/b" "$vnode" show
 expect 1 "was made under CARMA_TIME_SCALE=480, here it is 2" env CARMA_TIME_SCALE=2 "$vnode" show "$T/b"
 # shellcheck disable=SC2016 # for the inner shell
@@ -60,10 +54,7 @@ expect 2 "say which file" "$vnode" create
 expect 2 "--mode '9' is not an octal mode" "$vnode" create "$T/e" --mode 9
 # Faults: each is documented; where and how long they are in force; refusals.
 for fault in $("$vnode" --help | sed -n '/^Faults:/,$s/^  \([a-z0-9-]*\)  *.*/\1/p'); do
-    grep -q "^| .*\`${fault}[\` ]" "$SOURCE/docs/vnode.md" || {
-        echo "FAILED: docs/vnode.md has no fault '$fault'" >&2
-        failures=$((failures + 1))
-    }
+    grep -q "^| .*\`${fault}[\` ]" "$SOURCE/docs/vnode.md" || fail "docs/vnode.md has no fault '$fault'"
 done
 expect 0 "" "$vnode" create "$T/f" --profile "$profiles/h100x2-mig.ini"
 expect 0 "MIG 3g.40gb  MIG-" "$vnode" show "$T/f"
@@ -75,10 +66,10 @@ expect 0 "fault gpu-lost on 0" "$vnode" show "$T/f"
 expect 0 "" "$vnode" inject "$T/f" hang --for 0.01
 sleep 0.02
 expect 0 "" "$vnode" show "$T/f"
-! grep -q hang "$T/out" || { echo "FAILED: a fault does not end" >&2; failures=$((failures + 1)); }
+! grep -q hang "$T/out" || fail "a fault does not end"
 expect 0 "" "$vnode" clear "$T/f"
 expect 0 "node h100x2-mig" "$vnode" show "$T/f"
-! grep -q fault "$T/out" || { echo "FAILED: a fault is not cleared" >&2; failures=$((failures + 1)); }
+! grep -q fault "$T/out" || fail "a fault is not cleared"
 expect 1 "'rust' is not a fault" "$vnode" inject "$T/f" rust
 expect 1 "--gpu '2' is not one of the node's GPUs" "$vnode" inject "$T/f" hang --gpu 2
 expect 1 "say which Xid" "$vnode" inject "$T/f" xid
@@ -87,10 +78,7 @@ expect 2 "say which fault" "$vnode" inject
 expect 2 "--for '-1' is not" "$vnode" inject "$T/f" hang --for -1
 expect 2 "--fail 'rust' is not one of the failures" "$PROGRAMS/carma-train" --memory 1G --fail rust
 
-if [ -e "$T/d" ] || [ -e "$T/e" ]; then
-    echo "FAILED: a refused node was made" >&2
-    failures=$((failures + 1))
-fi
+[ ! -e "$T/d" ] && [ ! -e "$T/e" ] || fail "a refused node was made"
 
 # The job of a workload of the shipped table; and a time scale that is not the node's.
 CARMA_VNODE=$T/b
@@ -101,14 +89,9 @@ expect 1 "was made under CARMA_TIME_SCALE=480" env CARMA_TIME_SCALE=3 "$PROGRAMS
 CARMA_TIME_SCALE=480 "$PROGRAMS/carma-train" --workload "$workload" --workloads "$SOURCE/data/workloads.csv" \
     >"$T/job" 2>&1 &
 job=$!
-tries=0
-until "$vnode" show | grep -q training || [ $((tries += 1)) -gt 200 ]; do
-    sleep 0.01
-done
-expect 0 "training" "$vnode" show "$T/b"
+wait_for '"$vnode" show | grep -q training' || fail "no job trains: $("$vnode" show)"
 kill $job
 wait $job 2>/dev/null
-[ $? -eq 143 ] || { echo "FAILED: carma-train after SIGTERM: $(cat "$T/job")" >&2; failures=$((failures + 1)); }
+[ $? -eq 143 ] || fail "carma-train after SIGTERM: $(cat "$T/job")"
 grep -qF "carma-train: $workload on 1 GPU, time sharing" "$T/job" ||
-    { echo "FAILED: the job said: $(cat "$T/job")" >&2; failures=$((failures + 1)); }
-exit "$((failures > 0))"
+    fail "the job said: $(cat "$T/job")"

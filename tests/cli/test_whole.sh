@@ -1,5 +1,5 @@
 #!/bin/sh
-# Jobs through daemon, shepherd and GPUs; a trace beside kills of the daemon. Usage: test_whole.sh CARMA SOURCE BUILD
+# Jobs through daemon, shepherd and GPUs; a trace beside kills of the daemon; what the programs refuse to begin with.
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/data/summaries" .
 start_all a100x4-40g 480 --config /dev/null
@@ -70,4 +70,31 @@ grep -q '^carma: stopped after [1-9][0-9]* of 90 jobs: [1-9][0-9]* unfinished on
 run queue
 [ "$(awk 'NR > 1 && $4 != "CG" { print $4 }' "$T/out")" = H ] || fail "a stopped play left $(cat "$T/out")"
 expect_ok cancel 15
+ends 127 submit -W -- "$T/no-such-program"
+grep -qF no-such-program "$T/err" || fail "$said: $(cat "$T/err")"
+
+# refuses STATUS TEXT COMMAND...: wrong usage is status 2, a wrong file or environment 1; each is told in one line.
+refuses() {
+    wanted=$1
+    text=$2
+    shift 2
+    "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+    [ "$status" -eq "$wanted" ] && [ "$(wc -l <"$T/err")" -eq 1 ] && grep -qF -e "$text" "$T/err" ||
+        fail "$*: status $status: $(cat "$T/err")"
+}
+carmad=$PREFIX/bin/carmad
+printf 'policy = magm\nfoo = 1\n' >wrong.conf
+for program in carmad carma-vnode carma-train; do
+    refuses 2 "unrecognized option '--foo'" "$PREFIX/bin/$program" --foo
+done
+refuses 2 "'foo' is not expected here" "$carmad" foo
+refuses 2 "option '--state' requires an argument" "$carmad" --state
+refuses 2 "unknown key 'foo'" "$carmad" --set foo=1
+refuses 1 "wrong.conf:2: unknown key 'foo'" "$carmad" --config wrong.conf
+refuses 1 "CARMA_TIME_SCALE 'x'" env CARMA_TIME_SCALE=x "$carmad"
+refuses 2 "--seconds 'nan' is not a number" "$TRAIN" --seconds nan
+refuses 1 "$STATE" "$carmad" --state "$STATE" --socket "$T/other" # one daemon per state
+"$carmad" --version | grep -qx "carmad $("$CARMA" --version | sed 's/.* //')" || fail "carmad --version"
 end_daemon
+refuses 1 "$STATE: its last record lies" env CARMA_TIME_SCALE=2 timeout 30 "$carmad" --state "$STATE" --socket "$T/other"

@@ -7,11 +7,14 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "cli"))
+from unix_http import Connection  # noqa: E402
 
 TIME_SCALE = 600
 SLOT = struct.Struct("=IIiiiI24s24s48s")  # struct fail_slot of fail.h
@@ -46,17 +49,6 @@ class Control:
 
     def shift_clock(self, seconds):
         self.map[:CLOCK.size] = CLOCK.pack(int(seconds * 1e9))
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=5)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
 
 
 class Node:
@@ -122,7 +114,7 @@ class Node:
 
     def get(self, path):
         """None where the daemon does not answer."""
-        connection = UnixConnection(self.socket)
+        connection = Connection(self.socket, 5)
         try:
             connection.request("GET", path)
             return json.loads(connection.getresponse().read())

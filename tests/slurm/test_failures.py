@@ -2,6 +2,7 @@
 "When something dies" of docs/slurm.md. One cluster for all its rows that are asked for, each of which leaves it idle."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import time
 
-from lab import GPU_SM, GPUS, PATIENCE_S, Lab, skip_where_impossible, until
+from lab import GPU_GIB, GPU_SLOTS, GPU_SM, GPUS, PATIENCE_S, Lab, skip_where_impossible, until
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
 
 
 def lease_of(lab, node, job):
@@ -124,12 +127,11 @@ def a_carmad_with_a_job_starting(lab):
 
 
 def a_carmad_with_a_job_ending(lab):
-    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
     again = f"[ $(grep -c began {lab.dir}/out/$SLURM_JOB_ID) = 2 ]"
-    job = running(lab, "ending", then=f"{again} || {{ echo '{message}' >&2; exit 1; }}")
+    job = running(lab, "ending", then=f"{again} || {{ echo '{OOM}' >&2; exit 1; }}")
     lab.kill("carmad-n1")
     open_gate(lab, "ending")
-    until(lambda: message in lab.output(job), "the job's end")
+    until(lambda: OOM in lab.output(job), "the job's end")
     seen = time.monotonic()
     until(lambda: time.monotonic() > seen + 13, "longer than a lease waits that nobody will tell the end of")
     lab.start_carmad("n1")
@@ -138,8 +140,7 @@ def a_carmad_with_a_job_ending(lab):
 
 def a_carmad_away_at_the_end(lab):
     """For longer than the end waits: the agent tells carmad, and the job goes back after all. One of an array."""
-    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
-    again = f"[ $(grep -c began {lab.dir}/out/%s) = 2 ] || {{ echo '{message}' >&2; exit 1; }}"
+    again = f"[ $(grep -c began {lab.dir}/out/%s) = 2 ] || {{ echo '{OOM}' >&2; exit 1; }}"
     job = lab.sbatch("-w", "n1", "--carma-mem=12G", "--array=7", "-o", f"{lab.dir}/out/%A_%a",
                      wrap=f"echo began; {gate(lab, 'away')}; " + again % "${SLURM_ARRAY_JOB_ID}_7")
     until_lease(lab, "n1", job, "RUNNING")
@@ -165,7 +166,7 @@ def a_slurmd_at_the_end(lab):
     """One that begins while a job ends takes it for running: Slurm would drain the node if it began there again."""
     again = f"[ $(grep -c began {lab.dir}/out/$SLURM_JOB_ID) = 2 ]"
     job = lab.sbatch("--carma-mem=12G", wrap=f"echo began on $SLURMD_NODENAME; {gate(lab, 'end')}; "
-                     f"{again} || {{ echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB.' >&2; exit 1; }}")
+                     f"{again} || {{ echo '{OOM}' >&2; exit 1; }}")
     node = until(lambda: (match := re.search(r"began on (\S+)", lab.output(job))) and match[1], "its first run")
     until_lease(lab, node, job, "RUNNING")
     lab.kill(f"slurmd-{node}")
@@ -256,9 +257,8 @@ echo "$said"; exit $code
     scontrol.chmod(0o755)
     lab.kill("agent-n1")
     lab.start_agent("n1", PATH=f"{folder}:{lab.env['PATH']}")
-    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
     job = lab.sbatch("-w", "n1", "--carma-mem=4G",
-                     wrap=f"[ -e {folder}/done ] || {{ touch {folder}/done; echo '{message}' >&2; exit 1; }}")
+                     wrap=f"[ -e {folder}/done ] || {{ touch {folder}/done; echo '{OOM}' >&2; exit 1; }}")
     found = ends(lab, job, "COMPLETED", restarts=1)
     comment = lab.run(["squeue", "-h", "-t", "all", "-O", "Comment:100", "-j", job])
     raised = re.search(r"^carma:gpu_oom:4.0 GiB->(\S+) GiB", comment)
@@ -411,13 +411,46 @@ def a_shepherd_and_slurms_own_group(lab):
     assert lab.running["slurmd-n1"].poll() is None, "slurmd was ended"
 
 
+def a_doctor(lab):
+    """carma doctor --slurm beside this Slurm: its answers, its plugin, its files; what somebody else has set is found."""
+    settings = lab.dir / "carma.conf"
+    settings.write_text("engine = slurm\ngate = memory\n")
+
+    def marks():
+        answer = json.loads(lab.carma("n2", "doctor", "--json", "--slurm=n2", "--config", settings))
+        return {one["check"]: (one["mark"], one["found"]) for one in answer["checks"]}
+
+    found = marks()
+    assert {found[check][0] for check in DOCTORS} == {"ok"}, found
+    assert str(lab.plugin) in found["Slurm plugin"][1], found
+    assert "gpumem:40960M" in found["Slurm counts"][1] and not lab.run(["squeue", "-h"]), found
+    submit, counts = lab.dir / "etc/job_submit.lua", f"Gres=gpumem:{GPU_GIB * GPUS}G,gpubig:{GPUS},gpusm:{GPU_SM * GPUS},gpuslot:{GPU_SLOTS * GPUS}"
+    ours = submit.read_text()
+    for age, (old, new, mark) in enumerate([("job.gres = list", "job.gres = nil", "fail"), ("default = 40", "default = 80", "warn"), ("", "", "ok")]):
+        submit.write_text(ours.replace(old, new))
+        os.utime(submit, (0, time.time() + 10 * age))  # slurmctld reads a younger file again, by whole seconds
+        found = marks()["Slurm counts"]
+        assert found[0] == mark, found
+    lab.run(["scontrol", "update", "NodeName=n2", "Gres=gpumem:80G,gpubig:2"])
+    found = marks()
+    assert found["gpumem"][0] == found["gpubig"][0] == "warn", found
+    lab.run(["scontrol", "update", "NodeName=n2", counts])
+    lab.kill("slurmctld")
+    assert marks()["Slurm"][0] == "fail", found
+    lab.start_slurmctld()
+    until(lambda: "n2" in lab.run(["sinfo", "-h", "-N"], check=False), "slurmctld")
+
+
+DOCTORS = ["Slurm engine", "Slurm gate", "Slurm agent", "plugstack", "Slurm plugin", "job_submit", "cli_filter", "Slurm requeue", "Slurm devices",
+           "gpumem", "gpubig", "Slurm counts"]
+
 # In one test each (meson.build).
 PARTS = {"agent": [a_slow_slurmctld, a_agent],
-         "carmad": [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_second_carmad],
+         "carmad": [a_doctor, a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_second_carmad, a_shepherd,
+                    a_shepherd_and_slurms_own_group],
          "end": [a_carmad_with_a_job_ending, a_carmad_away_at_the_end, a_slurmd_at_the_end],
          "gpu": [a_gpu, a_helper],
          "node": [a_node],
-         "shepherd": [a_shepherd, a_shepherd_and_slurms_own_group],
          "slurm": [a_slurmstepd, a_slurmd, a_slurmctld, a_plugin]}
 
 

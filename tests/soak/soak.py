@@ -7,7 +7,6 @@ cancelled at once. Meanwhile carmad's memory, descriptors, run directories and s
 the retention (a minute of node time, PREFIX's clock at X times the wall's) must not add up."""
 
 import argparse
-import http.client
 import json
 import multiprocessing
 import os
@@ -15,11 +14,13 @@ import pathlib
 import pwd
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "cli"))
+import unix_http  # noqa: E402
 
 CLIENTS, UIDS = 8, (12001, 12002, 12003)
 BATCH, OUTSTANDING = 5, 60  # of one client: jobs of a request; most that have not been seen to end
@@ -28,17 +29,7 @@ WORKLOADS = 50
 RETENTION_S = 60
 
 
-class Connection(http.client.HTTPConnection):
-    """To a Unix socket."""
-
-    def __init__(self, path):
-        super().__init__("carma")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
+class Connection(unix_http.Connection):
     def call(self, method, path, body=None):
         self.request(method, path, json.dumps(body) if body else None)
         response = self.getresponse()
