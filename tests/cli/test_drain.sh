@@ -47,7 +47,7 @@ submits_wide() {
 shows "^GPUs 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" \
     admin reserve --gpus 0-1 --user 4242 --from now+2hours --for 4h --reason course
 submits_wide
-shows "GPU 0 will be reserved for 4242 in 1:5.*: only jobs that end by then (--time) start there" explain 4
+shows "GPU 0 will be reserved for 4242 in 1:5.*: until then it takes jobs of --time 1:5[0-9:]* or less" explain 4
 expect_ok admin reserve --gpus 0 --user 4242 --for 30m
 shows "^ *0 .* GPU 0 is reserved for 4242 for 2" explain 4
 prints "reservation 2 is taken back" admin unreserve 2

@@ -46,9 +46,8 @@ const struct record_allotted *allotment_against(const struct core *core, const s
 /* Whether they alone leave the job too few GPUs; *why then has the numbers of the first of them to end. */
 bool allotment_keeps(const struct core *core, const struct job *job, struct reason *why);
 
-/* The numbers of one that keeps a job off the GPU, as a reason. */
-void allotment_note(const struct core *core, const struct record_allotted *allotted, uint32_t gpu,
-                    struct reason *reason);
+/* The numbers of the one that keeps the job off the GPU, as a reason. */
+void allotment_note(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason);
 
 /* When an answer may turn next by time alone, or one begins or is over: behind core->allotted_ns; INT64_MAX: never. */
 int64_t allotment_next_ns(const struct core *core);
