@@ -541,6 +541,8 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
                        memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
                        "untried", explanation_untried(daemon, view, access), "run_times",
                        explanation_run_times(daemon, view, access), "gpus", gpus);
+    if (access == ACCESS_ALL)
+        job_view_add_deadline(view, answer);
     place = place_of(daemon, view->id, now_ns);
     if (place)
         ask(daemon->explanations, request, view->id, place, answer);
