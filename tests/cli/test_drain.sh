@@ -71,18 +71,18 @@ expect_ok admin reserve --gpus 0-3 --user "4242,$me" --for 1h
 submits_wide
 expect_ok wait 7
 
-while IFS='|' read -r error options; do
+while IFS='|' read -r status error options; do
     # shellcheck disable=SC2086 # several words
-    expect_error 1 "$error" admin reserve $options
+    expect_error "$status" "$error" admin reserve $options
 done <<'ERRORS'
-there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
-GPU 0 is named twice|--gpus 0,0 --user 4242 --for 1h
-no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
-'0-x' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)|--gpus 0-x --user 1 --for 1h
-'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
-'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h
-a reservation for 0s is none: write it like 90m, 4h or 2d|--gpus 0 --user 1 --for 0s
-a reservation lasts at most 366 days, and ends after its beginning|--gpus 0 --user 1 --for 367d
+1|there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
+1|GPU 0 is named twice|--gpus 0,0 --user 4242 --for 1h
+1|no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
+2|'0-x' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)|--gpus 0-x --user 1 --for 1h
+2|'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
+2|'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h
+2|a reservation for 0s is none: write it like 90m, 4h or 2d, 366d at most|--gpus 0 --user 1 --for 0s
+2|a reservation for 367d is none|--gpus 0 --user 1 --for 367d
 ERRORS
 expect_error 2 "which, for whom, how long? carma admin reserve --gpus 0-1 --user ada --for 4h" admin reserve --gpus 0
 expect_error 1 "there is no reservation 9: 'carma admin reserve' lists them" admin unreserve 9
