@@ -54,6 +54,8 @@ prints "reservation 2 is taken back" admin unreserve 2
 submits_wide --time 1:00:00
 expect_ok wait 5
 restart_daemon
+shows "^GPU 2 is reserved for 4242 from .* (reservation 3, by $me)$" admin reserve --gpus 2 --user 4242 --for 1m
+run admin unreserve 3
 shows "^GPUs 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" gpus
 shows "^start: in about 6" explain 4
 expect_error 1 "GPU 1 is reserved at that time already: 'carma admin unreserve 1' takes that back" \
