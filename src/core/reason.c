@@ -603,8 +603,10 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
     const struct job *head = order_head(core, now_ns);
-    struct reason kept;
+    struct reason kept, allotted = {.code = REASON_ALLOTTED};
 
+    if (job && job->state == JOB_SUSPENDED && allotment_keeps_still(core, job, now_ns, &allotted))
+        return allotted;
     if (job && job->placement_count)
         return reason_of_running(core, job);
     if (!job || (job->state != JOB_HELD && job->state != JOB_QUEUED))

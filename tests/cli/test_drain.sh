@@ -72,6 +72,12 @@ prints "no GPU is reserved for users" admin reserve
 expect_ok admin reserve --gpus 0-3 --user "4242,$me" --for 1h
 submits_wide
 expect_ok wait 7
+run admin unreserve 5
+runs 8 --gpu-memory 2G -- "$TRAIN" --memory 2G --seconds 100000
+expect_ok suspend 8
+expect_ok admin reserve --gpus 0-3 --user 4242 --for 1h
+expect_error 1 "more: resume it after that" resume 8
+shows "stands still, suspended by $me: GPU . is reserved for 4242 for .* more; 'carma resume' lets it go on after that" explain 8
 
 while IFS='|' read -r status error options; do
     # shellcheck disable=SC2086 # several words

@@ -223,7 +223,7 @@ static void person_commands(struct world *world)
         may &= !stops && (job->runs_now || job->suspended);
         break;
     case COMMAND_RESUME:
-        may &= job->suspended && (!by_owner || job->suspended_by == job->wants.uid);
+        may &= job->suspended && (!by_owner || job->suspended_by == job->wants.uid) && !is_among_reserved(world, job);
         break;
     default: /* the run's matter */
         feed(world, &input);

@@ -103,10 +103,7 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     char bytes[UNITS_TEXT];
     CLEANUP(free_ptr) char *jobs = answer_gpu_jobs(gpu);
 
-    strbuf_puts(&out, lost                     ? "LOST"
-                      : drained                ? "DRAINED"
-                      : answer_is_heading(gpu) ? "MIG:"
-                                               : "");
+    strbuf_puts(&out, lost ? "LOST" : drained ? "DRAINED" : answer_is_heading(gpu) ? "MIG:" : "");
     if (xid >= 0)
         strbuf_printf(&out, "%sXid %" PRId64, out.length ? " " : "", xid);
     if (*jobs)

@@ -79,15 +79,20 @@ const struct record_allotted *allotment_against(const struct core *core, const s
     return first;
 }
 
+static void note(const struct record_allotted *allotted, uint32_t gpu, struct reason *reason)
+{
+    reason->gpu = gpu;
+    reason->other = allotted->users[0];
+    reason->ahead = allotted->user_count - 1;
+    reason->until_ns = allotted->until_ns;
+}
+
 void allotment_note(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
     const struct record_allotted *allotted = allotment_against(core, job, gpu);
 
-    reason->gpu = gpu->number;
-    reason->other = allotted->users[0];
-    reason->ahead = allotted->user_count - 1;
+    note(allotted, gpu->number, reason);
     reason->from_ns = allotted->from_ns > as_of_ns(core, job) ? allotted->from_ns : 0;
-    reason->until_ns = allotted->until_ns;
     reason->limit_ns = reason->from_ns ? left_before_ns(allotted, as_of_ns(core, job)) : 0;
 }
 
@@ -105,6 +110,21 @@ bool allotment_keeps(const struct core *core, const struct job *job, struct reas
             allotment_note(core, job, core->gpus[i], why);
     }
     return left < job->wants->gpus && left + kept >= job->wants->gpus;
+}
+
+bool allotment_keeps_still(const struct core *core, const struct job *job, int64_t now_ns, struct reason *why)
+{
+    for (uint32_t i = 0; i < core->allotment_count && !job->wants->external; i++) {
+        const struct record_allotted *allotted = &core->allotments[i];
+        if (now_ns < allotted->from_ns || now_ns >= allotted->until_ns || is_for(allotted, job->wants->uid))
+            continue;
+        for (uint32_t k = 0; k < job->placement_count; k++)
+            if (has(allotted->gpus, allotted->gpu_count, job->placements[k].gpu)) {
+                note(allotted, job->placements[k].gpu, why);
+                return true;
+            }
+    }
+    return false;
 }
 
 static void sooner(int64_t *next_ns, int64_t candidate_ns)

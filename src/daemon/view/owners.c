@@ -31,7 +31,7 @@ struct asker {
 
 struct owners {
     uv_loop_t *loop;
-    struct name *names; /* the oldest first */
+    struct name *names;   /* the oldest first */
     struct asker *askers; /* in the order of arrival */
     bool closing;
     /* One lookup at a time: a slow directory service gets no more than one thread of the pool. */
@@ -96,7 +96,8 @@ static void answer_all_of(struct owners *owners, uid_t uid)
 {
     struct asker *asker, *next;
 
-    LL_FOREACH_SAFE (owners->askers, asker, next) {
+    LL_FOREACH_SAFE(owners->askers, asker, next)
+    {
         if (asker->uid != uid)
             continue;
         LL_DELETE(owners->askers, asker);
