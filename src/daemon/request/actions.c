@@ -47,6 +47,7 @@ void actions_reply_once_stored(struct daemon *daemon, struct http_request *reque
 struct submitting {
     struct daemon *daemon;
     struct http_request *request;
+    bool judged;
 };
 
 static void on_submission(void *user, int status, json_t *jobs, const struct error *err)
@@ -63,13 +64,17 @@ static void on_submission(void *user, int status, json_t *jobs, const struct err
         http_reply_error(submitting.request, status, "%s", err->text);
         return;
     }
+    if (submitting.judged) {
+        http_reply(submitting.request, 200, json_pack("{s:o}", "jobs", jobs));
+        return;
+    }
     http_drop_body(submitting.request); /* the texts to be stored take its place, however long that takes */
     actions_reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs),
                               "try again later");
     engine_turn(submitting.daemon->engine);
 }
 
-void actions_submit(struct daemon *daemon, struct http_request *request)
+void actions_submit(struct daemon *daemon, struct http_request *request, bool judged)
 {
     struct submitting *submitting;
 
@@ -82,8 +87,8 @@ void actions_submit(struct daemon *daemon, struct http_request *request)
         return;
     }
     submitting = xmalloc(sizeof *submitting);
-    *submitting = (struct submitting){daemon, request};
-    submission_start(daemon, request->uid, request->body, request->body_length, on_submission, submitting);
+    *submitting = (struct submitting){daemon, request, judged};
+    submission_start(daemon, request->uid, request->body, request->body_length, judged, on_submission, submitting);
 }
 
 /* Why the core refuses such a verb, where it is a matter of the job's state; NULL: its own words will do. */
