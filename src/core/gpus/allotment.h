@@ -1,8 +1,8 @@
 /* GPUs that an administrator allots to users from a time to another: "reserved for ada", as people are told. From its
  * beginning to its end no other user's jobs are placed on them. Before it, a job of another comes to them only where it
  * ends by its time limit before the beginning: of one without a limit nobody knows when. What runs there runs on to its
- * end: nothing is ended for an allotment; only a job that was suspended there is not resumed meanwhile. It takes nothing from its users: their jobs come to these GPUs before it,
- * too, and to all others.
+ * end: nothing is ended for an allotment; only a job that was suspended there is not resumed meanwhile. It takes
+ * nothing from its users: their jobs come to these GPUs before it, too, and to all others.
  *
  * A job that only allotments keep from enough GPUs is not eligible (waiting/eligible.h): it holds up nobody.
  *

@@ -301,8 +301,9 @@ void submission_take(struct submission *submission, json_t **jobs)
 {
     struct daemon *daemon = submission->daemon;
     uint64_t first = daemon->views.last_id + 1;
-    const struct store_request *request =
-        *submission->request_id && !submission->judged ? repeats_find(daemon->repeats, submission->uid, submission->request_id) : NULL;
+    const struct store_request *request = *submission->request_id && !submission->judged
+                                              ? repeats_find(daemon->repeats, submission->uid, submission->request_id)
+                                              : NULL;
 
     if (request) {
         submission->status = answer_again(submission, request, jobs);

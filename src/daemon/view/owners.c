@@ -177,13 +177,17 @@ const char *owners_name(struct owners *owners, uid_t uid)
 
 void owners_ask(struct owners *owners, uid_t uid, void (*answer)(bool stopping, void *user), void *user)
 {
-    struct asker *asker = xmalloc(sizeof *asker);
+    struct asker *asker;
 
+    owners_name(owners, uid);
+    if (find(owners, uid)->until_ns) {
+        answer(false, user);
+        return;
+    }
+    asker = xmalloc(sizeof *asker);
     *asker = (struct asker){.uid = uid, .answer = answer, .user = user};
     LL_APPEND(owners->askers, asker);
-    owners_name(owners, uid);
-    if (find(owners, uid)->until_ns)
-        answer_all_of(owners, uid);
+    look_up_next(owners);
 }
 
 bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner)
