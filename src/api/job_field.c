@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/array.h"
@@ -74,9 +75,13 @@ static int check_exclude_gpu(const char *text, struct error *err)
     char *rest = NULL;
 
     for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        const char *behind = item + strspn(item, digits);
-        if (behind > item && *behind == '-' && isdigit((unsigned char)behind[1])) /* a range */
-            behind += 1 + strspn(behind + 1, digits);
+        const char *behind = item + strspn(item, digits), *last = item;
+        if (behind > item && *behind == '-' && isdigit((unsigned char)behind[1])) {
+            last = behind + 1;
+            behind = last + strspn(last, digits);
+        }
+        if (strtoull(last, NULL, 10) < strtoull(item, NULL, 10))
+            return error_set(err, EINVAL, "exclude_gpu '%.60s' is no range: the smaller number goes first", item);
         if (*behind && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
             return error_set(
                 err, EINVAL,

@@ -52,7 +52,7 @@ static uint32_t number_of(const struct core *core, const char *name)
     return RECORD_NO_GPU;
 }
 
-/* "3", "0-2" or a UUID. */
+/* "3", "0-2" (whose order the submission's check knows) or a UUID. */
 static int exclude(const struct core *core, char *item, uint64_t *excluded, struct error *err)
 {
     char *dash = isdigit((unsigned char)*item) ? strchr(item, '-') : NULL;
@@ -66,9 +66,6 @@ static int exclude(const struct core *core, char *item, uint64_t *excluded, stru
     if (first == RECORD_NO_GPU || last == RECORD_NO_GPU)
         return error_set(err, EINVAL, "exclude_gpu: there is no GPU %.60s here: carma gpus lists them",
                          first == RECORD_NO_GPU ? item : upto);
-    if (last < first)
-        return error_set(err, EINVAL, "exclude_gpu: %.20s-%.20s is no range: write %.20s-%.20s", item, upto, upto,
-                         item);
     if (last >= GPU_EXCLUDED_MOST)
         return error_set(err, EINVAL, "exclude_gpu: GPU %.60s cannot be excluded: only 0 to %d can", upto,
                          GPU_EXCLUDED_MOST - 1);

@@ -273,7 +273,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     } else {
         CLEANUP(free_ptr) char *since = answer_time(jobs.since_ns);
         CLEANUP(free_ptr) char *until = answer_time(jobs.until_ns);
-        printf("%s ended from %s to %s\n", lines ? "Jobs that" : "no such job", since, until);
+        printf("%s ended from %s to %s\n", lines ? "Jobs that" : "no job to report", since, until);
         if (lines)
             print_table(lines);
     }
