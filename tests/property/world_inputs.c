@@ -449,8 +449,8 @@ static void administrator_drains_or_resumes(struct world *world)
         fail(world, "a GPU could not be drained or resumed");
 }
 
-/* "Reserved for ada": now, or soon; some overlap another, or are over already. Half of them, where a job runs, are of its
- * GPU, have begun, and come while it is suspended. */
+/* "Reserved for ada": now, or soon; some overlap another, or are over already. Half of them, where a job runs, are of
+ * its GPU, have begun, and come while it is suspended. */
 static void administrator_allots(struct world *world)
 {
     struct random *r = &world->random;
