@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from carma import client, daemon, output, submission, text, units
 from carma.errors import CarmaError
@@ -21,7 +22,7 @@ MOST_ROWS = 200
 
 Schema = Dict[str, Any]
 _TYPES: Dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
-_NUMBER: Schema = {"type": "integer", "description": "the job's id"}
+_JOB: Schema = {"type": ["integer", "string"], "description": "the job's id: 7, or 120_7 of an array"}
 _COMMAND: Schema = {"type": ["array", "string"], "description": "its words, or a text for the shell"}
 
 
@@ -82,24 +83,38 @@ def gpus() -> str:
     return repr(client.gpus())
 
 
-def show(job: int) -> str:
+def _job(name: Union[int, str]) -> Job:
+    if isinstance(name, int):
+        return Job(name)
+    if not re.fullmatch(r"[1-9][0-9]{0,17}(_[0-9]{1,9})?", name):
+        raise CarmaError(f"{name[:60]!r} is not a job's id: 7, or 120_7 of an array")
+    found = daemon.call("GET", f"/v1/jobs?state=all&ids={name}")["jobs"]
+    if len(found) > 1:
+        raise CarmaError(f"{name} is an array: name a job of it, as {name}_{found[0]['array']['index']}")
+    if not found:
+        raise CarmaError(f"there is no job {name}")
+    return Job(found[0]["id"])
+
+
+def show(job: Union[int, str]) -> str:
     """All that carma tells of a job, as JSON."""
-    return json.dumps(Job(job).info, indent=1)
+    return json.dumps(_job(job).info, indent=1)
 
 
-def explain(job: int) -> str:
+def explain(job: Union[int, str]) -> str:
     """Why a job waits, what each GPU says to it, and when it is expected to start."""
-    return str(Job(job).explain())
+    return str(_job(job).explain())
 
 
-def tail(job: int, lines: int = 50, error: bool = False) -> str:
+def tail(job: Union[int, str], lines: int = 50, error: bool = False) -> str:
     """The last lines of a job's output; with `error` of its standard error."""
-    info = Job(job).info
+    handle = _job(job)
+    info = handle.info
     path = (info.get("error") if error else None) or info.get("output")
     if not path:
         raise CarmaError(f"permission denied: job {job} belongs to {info.get('user')}")
     try:
-        with output.open_file(job, path, info["uid"]) as file:
+        with output.open_file(handle.id, path, info["uid"]) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
             said = file.read(TAIL_BYTES).decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
@@ -164,8 +179,6 @@ def _need(command: Any, options: Dict[str, Any]) -> str:
     wanted, there = options.get("gpus", 1), [gpu for gpu in client.gpus() if gpu.get("index") is not None]
     if wanted == 0:
         return "It needs no GPU."
-    if wanted > len(there):
-        return f"It needs {wanted} GPUs, and this machine has {len(there)}: it would be refused."
     if "gpu_memory" in options:
         needed, source = units.size_bytes("gpu_memory", options["gpu_memory"]), "as it says"
     else:
@@ -182,9 +195,10 @@ def _need(command: Any, options: Dict[str, Any]) -> str:
 
 def submit(command: Any, really: bool = False, **options: Any) -> str:
     """Submits a training job, with the options of `carma submit` by their names. Without `really` it only says what the job would
-    need and where that is free; with really=true it is submitted and runs."""
+    need and where that is free, or why it would be refused; with really=true it is submitted and runs."""
     specification = submission.specification(command, options)  # type: ignore[arg-type]
     if not really:
+        daemon.call("POST", "/v1/jobs/check", {"jobs": [specification]})  # what would be refused is refused
         waiting = client.status()["waiting"]
         return (
             f"Not submitted: say really=true for that. {_need(command, options)} {waiting} job{'s' if waiting != 1 else ''} "
@@ -202,9 +216,9 @@ TOOLS: Dict[str, Tool] = {
     for tool in (
         Tool(queue, {"state": {"type": "string"}, "limit": {"type": "integer"}}, []),
         Tool(gpus, {}, []),
-        Tool(show, {"job": _NUMBER}, ["job"]),
-        Tool(explain, {"job": _NUMBER}, ["job"]),
-        Tool(tail, {"job": _NUMBER, "lines": {"type": "integer"}, "error": {"type": "boolean"}}, ["job"]),
+        Tool(show, {"job": _JOB}, ["job"]),
+        Tool(explain, {"job": _JOB}, ["job"]),
+        Tool(tail, {"job": _JOB, "lines": {"type": "integer"}, "error": {"type": "boolean"}}, ["job"]),
         Tool(what_if, {"policies": {"type": "array", "items": {"type": "string"}}, "settings": {"type": "object"}}, ["policies"]),
         Tool(estimate, {"command": _COMMAND, "chdir": OPTIONS["chdir"], **_MODEL_ARGUMENTS}, []),
         Tool(submit, {"command": _COMMAND, "really": {"type": "boolean"}, **OPTIONS}, ["command"], changes=True),

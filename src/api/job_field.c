@@ -1,8 +1,10 @@
 #include "api/job_field.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/array.h"
@@ -68,13 +70,23 @@ static int check_visible_devices(const char *text, struct error *err)
 /* Which GPUs these are, the daemon knows (daemon/fit.c). */
 static int check_exclude_gpu(const char *text, struct error *err)
 {
+    static const char digits[] = "0123456789";
     CLEANUP(free_ptr) char *copy = xstrdup(text);
     char *rest = NULL;
 
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
-        if (item[strspn(item, "0123456789")] && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
-            return error_set(err, EINVAL,
-                             "exclude_gpu '%.60s' is neither a number nor a UUID: 0,3 are two (carma gpus)", item);
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        const char *behind = item + strspn(item, digits), *last = item;
+        if (behind > item && *behind == '-' && isdigit((unsigned char)behind[1])) {
+            last = behind + 1;
+            behind = last + strspn(last, digits);
+        }
+        if (strtoull(last, NULL, 10) < strtoull(item, NULL, 10))
+            return error_set(err, EINVAL, "exclude_gpu '%.60s' is no range: the smaller number goes first", item);
+        if (*behind && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
+            return error_set(
+                err, EINVAL,
+                "exclude_gpu '%.60s' is neither a number, a range nor a UUID: 0-1,3 are three (carma gpus)", item);
+    }
     return 0;
 }
 

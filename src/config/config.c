@@ -37,6 +37,7 @@ void config_init_default(struct config *config)
         .job_cpu_weight = 100,
         .idle_limit_interactive_ns = MINUTES(120),
         .idle_report_ns = MINUTES(30),
+        .savings = true,
         .mps_control = xstrdup("nvidia-cuda-mps-control"),
         .state_directory = config_default_state_directory(),
         .socket = config_default_socket(),

@@ -64,6 +64,7 @@ struct config {
     int64_t idle_limit_default_ns; /* likewise; 0: none */
     int64_t idle_limit_interactive_ns; /* of those that somebody sits at; 0: as others */
     int64_t idle_limit_max_ns;         /* 0: any */
+    bool savings;                      /* it is simulated what sharing has saved */
     int64_t idle_report_ns;            /* node time after which a job that does not use its GPUs is told of; 0: never */
     char *nvml_library;                /* owned; NULL: the system's libnvidia-ml.so.1 */
     char *dcgm_library;                /* owned; NULL: the system's libdcgm.so.4 or .3 */

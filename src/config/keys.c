@@ -157,6 +157,8 @@ const struct key config_keys[] = {
      "the longest idle limit that a job may have (0s: any, or none)"},
     {"idle_report", DURATION, offsetof(struct config, idle_report_ns), 0, MINUTES(43200), NULL,
      "time after which a job that does not use its GPUs is reported (0s: never)"},
+    {"savings", SWITCH, offsetof(struct config, savings), 0, 0, NULL,
+     "simulate about once an hour, in the background, what sharing has saved"},
     {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,
      "NVML to load instead of the system's"},
     {"dcgm_library", LIBRARY, offsetof(struct config, dcgm_library), 0, 4095, NULL,

@@ -522,9 +522,12 @@ static int apply_edited(struct core *core, struct job *job, const struct record_
 }
 
 /* The change of state is enter_state's; what the processes do is the run's matter. */
-static int apply_commanded(struct job *job, const struct record_commanded *commanded, struct error *err)
+static int apply_commanded(const struct core *core, struct job *job, const struct record *record, struct error *err)
 {
+    const struct record_commanded *commanded = &record->commanded;
     bool by_owner = commanded->uid == job->wants->uid;
+    struct reason why;
+    char left[UNITS_TEXT];
 
     switch (commanded->command) {
     case COMMAND_CHECKPOINT:
@@ -543,6 +546,11 @@ static int apply_commanded(struct job *job, const struct record_commanded *comma
         if (by_owner && commanded->uid != 0 && job->suspended_by != commanded->uid)
             return error_set(err, EACCES, "job %" PRIu64 " was suspended by an administrator: only one can resume it",
                              job->id);
+        if (allotment_keeps_still(core, job, record->at_ns, &why))
+            return error_set(err, EBUSY,
+                             "GPU %" PRIu32 " is reserved for others for %s more: resume it after that, or let it "
+                             "begin anew on others by 'carma requeue'",
+                             why.gpu, format_duration(why.until_ns - record->at_ns, left));
         break;
     }
     return 0;
@@ -661,7 +669,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         depend_started(core, job, record->at_ns);
         break;
     case RECORD_COMMANDED:
-        status = apply_commanded(job, &record->commanded, err);
+        status = apply_commanded(core, job, record, err);
         break;
     case RECORD_MOVED:
         job->moved_ns = record->at_ns;

@@ -142,11 +142,12 @@ static void put_allotted(char text[static REASON_TEXT], const struct reason *rea
     char *user = reason->owner ? xstrdup(reason->owner) : xasprintf("user %" PRIu64, reason->other);
     CLEANUP(free_ptr)
     char *more = reason->ahead ? xasprintf(" and %" PRIu64 " more", reason->ahead) : xstrdup("");
-    char time[UNITS_TEXT];
+    char time[UNITS_TEXT], limit[UNITS_TEXT];
 
     if (reason->from_ns)
-        put(text, "GPU %" PRIu32 " will be reserved for %s%s in %s: only jobs that end by then (--time) start there",
-            reason->gpu, user, more, format_duration(reason->from_ns - now_ns, time));
+        put(text, "GPU %" PRIu32 " will be reserved for %s%s in %s: until then it takes jobs of --time %s or less",
+            reason->gpu, user, more, format_duration(reason->from_ns - now_ns, time),
+            format_duration(reason->limit_ns, limit));
     else
         put(text, "GPU %" PRIu32 " is reserved for %s%s for %s more", reason->gpu, user, more,
             format_duration(reason->until_ns - now_ns, time));
@@ -441,7 +442,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->until_ns = closing_until_ns(gpu, job->wants->uid);
         break;
     case REASON_ALLOTTED:
-        allotment_note(core, allotment_against(core, job, gpu), gpu->number, reason);
+        allotment_note(core, job, gpu, reason);
         break;
     case REASON_SETTLING:
         if (!first && gpu->closed_until_ns >= reason->until_ns)
@@ -602,8 +603,10 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
     const struct job *head = order_head(core, now_ns);
-    struct reason kept;
+    struct reason kept, allotted = {.code = REASON_ALLOTTED};
 
+    if (job && job->state == JOB_SUSPENDED && allotment_keeps_still(core, job, now_ns, &allotted))
+        return allotted;
     if (job && job->placement_count)
         return reason_of_running(core, job);
     if (!job || (job->state != JOB_HELD && job->state != JOB_QUEUED))

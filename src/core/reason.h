@@ -31,6 +31,7 @@ struct reason {
     int64_t held_bytes;
     int64_t from_ns; /* 0: it has begun */
     int64_t until_ns;
+    int64_t limit_ns; /* the longest time limit that ends by from_ns */
     int32_t best_permille;
     int32_t cap_permille;
     int64_t best_ppm, least_ppm;

@@ -1,5 +1,6 @@
 #include "daemon/fit.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,20 +52,36 @@ static uint32_t number_of(const struct core *core, const char *name)
     return RECORD_NO_GPU;
 }
 
+/* "3", "0-2" (whose order the submission's check knows) or a UUID. */
+static int exclude(const struct core *core, char *item, uint64_t *excluded, struct error *err)
+{
+    char *dash = isdigit((unsigned char)*item) ? strchr(item, '-') : NULL;
+    const char *upto = dash ? dash + 1 : item;
+    uint32_t first, last;
+
+    if (dash)
+        *dash = '\0';
+    first = number_of(core, item);
+    last = number_of(core, upto);
+    if (first == RECORD_NO_GPU || last == RECORD_NO_GPU)
+        return error_set(err, EINVAL, "exclude_gpu: there is no GPU %.60s here: carma gpus lists them",
+                         first == RECORD_NO_GPU ? item : upto);
+    if (last >= GPU_EXCLUDED_MOST)
+        return error_set(err, EINVAL, "exclude_gpu: GPU %.60s cannot be excluded: only 0 to %d can", upto,
+                         GPU_EXCLUDED_MOST - 1);
+    for (; first <= last; first++)
+        *excluded |= UINT64_C(1) << first;
+    return 0;
+}
+
 int fit_excluded(const struct core *core, const char *list, uint64_t *excluded, struct error *err)
 {
     CLEANUP(free_ptr) char *copy = xstrdup(list ? list : "");
     char *rest = NULL;
+    int status = 0;
 
     *excluded = 0;
-    for (char *name = strtok_r(copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        uint32_t number = number_of(core, name);
-        if (number == RECORD_NO_GPU)
-            return error_set(err, EINVAL, "exclude_gpu: there is no GPU %.60s here: carma gpus lists them", name);
-        if (number >= GPU_EXCLUDED_MOST)
-            return error_set(err, EINVAL, "exclude_gpu: GPU %.60s cannot be excluded: only 0 to %d can", name,
-                             GPU_EXCLUDED_MOST - 1);
-        *excluded |= UINT64_C(1) << number;
-    }
-    return 0;
+    for (char *item = strtok_r(copy, ",", &rest); item && !status; item = strtok_r(NULL, ",", &rest))
+        status = exclude(core, item, excluded, err);
+    return status;
 }

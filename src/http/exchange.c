@@ -357,16 +357,18 @@ static int wish_of(const struct exchange *exchange, const char *header, const ch
 
 bool http_wants(const struct http_request *request, const char *type, const char *otherwise)
 {
-    const struct exchange *exchange = http_exchange_of(request);
+    struct exchange *exchange = http_exchange_of(request);
     int wish = exchange->finished ? -1 : wish_of(exchange, MHD_HTTP_HEADER_ACCEPT, type);
 
+    exchange->by_type = true;
     return wish > 0 && wish >= wish_of(exchange, MHD_HTTP_HEADER_ACCEPT, otherwise);
 }
 
-/* The answer counts until it is taken. */
+/* The answer counts until it is taken. A cache between is told by which headers it is another (RFC 9110, Vary). */
 static void reply_with_text(struct http_request *request, unsigned status, const char *type, char *text)
 {
     struct exchange *exchange = http_exchange_of(request);
+    struct MHD_Response *response;
     bool packed = false;
 
     if (text && !exchange->finished && !exchange->response) {
@@ -375,7 +377,11 @@ static void reply_with_text(struct http_request *request, unsigned status, const
         exchange->answer_bytes = length + (packed ? HTTP_PACKER_BYTES : 0);
         exchange->peer->untaken_bytes += exchange->answer_bytes;
     }
-    http_reply_with(request, status, text_response(type, text, packed));
+    response = text_response(type, text, packed);
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_VARY,
+                                exchange->by_type ? "Accept, Accept-Encoding" : "Accept-Encoding");
+    http_reply_with(request, status, response);
 }
 
 bool http_has_room(const struct http_request *request)

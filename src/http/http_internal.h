@@ -51,6 +51,7 @@ struct exchange {
     struct http_stream *stream; /* where the answer is one */
     unsigned status;
     bool complete;                          /* all of the request is there */
+    bool by_type;                           /* Accept has chosen the answer */
     bool waiting;                           /* for its peer's turn */
     bool replied;                           /* the handler has answered, or never will be asked to */
     bool suspended;                         /* libmicrohttpd waits for us */

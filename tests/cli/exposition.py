@@ -27,6 +27,7 @@ def fetch(path, expected='text/plain; version=0.0.4; charset=utf-8', **headers):
     answer = connection.getresponse()
     kind = answer.getheader('Content-Type')
     assert answer.status == 200 and kind == expected, (answer.status, kind)
+    assert answer.getheader('Vary') == 'Accept, Accept-Encoding'
     assert answer.getheader('Content-Encoding') == ('gzip' if 'Accept_Encoding' in headers else None)
     return answer.read()
 

@@ -77,6 +77,8 @@ holds=$(job --exclusive -- sleep 100000)
 until_field "$holds" state RUNNING
 late=$(job --deadline now+800 -t 5 -- touch "$T/started")
 shows '; it is given up in [0-9:]*, to be over before its deadline' explain "$late"
+shows '^deadline: .*[0-9] s of node time, in [0-9:]*$' explain "$late"
+shows '^Deadline   .*[0-9] s of node time, in [0-9:]*$' show "$late"
 until_field "$late" state EXPIRED
 run cancel "$holds"
 shows "was given up: it could not end before its deadline any more" explain "$late"

@@ -19,6 +19,7 @@ sane_slurm() {
     echo 'optional other.so' >"$ROOT/etc/slurm/plugstack.conf.d/a.conf"
     name_plugin
     printf 'code carma_spank_for\0\10\5\26\0 code' >"$ROOT/lib/slurm/libcarma_spank.so" # 22.05.8, as slurm_version.h has it
+    program "$ROOT/lib/carma-slurm-step" </dev/null
     cp "$SOURCE/integrations/slurm/gres.conf" "$ROOT/etc/slurm/"
     echo 'ConstrainDevices=yes' >"$ROOT/etc/slurm/cgroup.conf"
     cat >"$T/fake/config" <<END
@@ -148,6 +149,15 @@ sed -i 's/^required/# required/' "$ROOT/etc/slurm/plugstack.conf.d/carma.conf"
 only 'fail plugstack: /etc/slurm/plugstack.conf does not name libcarma_spank.so'
 echo 'required /opt/carma/libcarma_spank.so wait=8' >"$ROOT/etc/slurm/plugstack.conf"
 only 'fail Slurm plugin: /opt/carma/libcarma_spank.so is not in '
+sane_slurm
+chmod 775 "$ROOT/lib/carma-slurm-step"
+only "fail Slurm step: $ROOT/lib/carma-slurm-step is not root's alone"
+chmod 644 "$ROOT/lib/carma-slurm-step"
+only "fail Slurm step: $ROOT/lib/carma-slurm-step, which the plugin starts, is not executable"
+found "-> chown root:root $ROOT/lib/carma-slurm-step && chmod 755 "
+rm "$ROOT/lib/carma-slurm-step"
+only "fail Slurm step: $ROOT/lib/carma-slurm-step, which the plugin starts, is missing"
+sane_slurm
 # One that includes itself ends.
 echo 'include plugstack.conf' >"$ROOT/etc/slurm/plugstack.conf"
 only 'fail plugstack: '

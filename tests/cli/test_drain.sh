@@ -47,15 +47,17 @@ submits_wide() {
 shows "^GPUs 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" \
     admin reserve --gpus 0-1 --user 4242 --from now+2hours --for 4h --reason course
 submits_wide
-shows "GPU 0 will be reserved for 4242 in 1:5.*: only jobs that end by then (--time) start there" explain 4
+shows "GPU 0 will be reserved for 4242 in 1:5.*: until then it takes jobs of --time 1:5[0-9:]* or less" explain 4
 expect_ok admin reserve --gpus 0 --user 4242 --for 30m
 shows "^ *0 .* GPU 0 is reserved for 4242 for 2" explain 4
 prints "reservation 2 is taken back" admin unreserve 2
 submits_wide --time 1:00:00
 expect_ok wait 5
 restart_daemon
+shows "^GPU 2 is reserved for 4242 from .* (reservation 3, by $me)$" admin reserve --gpus 2 --user 4242 --for 1m
+run admin unreserve 3
 shows "^GPUs 0, 1 are reserved for 4242 from .* (reservation 1, by $me: course)$" gpus
-shows "^start: in about 6" explain 4
+shows "^start: in about [56]" explain 4
 expect_error 1 "GPU 1 is reserved at that time already: 'carma admin unreserve 1' takes that back" \
     admin reserve --gpus 1-3 --user 4242 --from now+3h --for 1h
 prints "reservation 1 is taken back" admin unreserve 1
@@ -70,19 +72,25 @@ prints "no GPU is reserved for users" admin reserve
 expect_ok admin reserve --gpus 0-3 --user "4242,$me" --for 1h
 submits_wide
 expect_ok wait 7
+run admin unreserve 5
+runs 8 --gpu-memory 2G -- "$TRAIN" --memory 2G --seconds 100000
+expect_ok suspend 8
+expect_ok admin reserve --gpus 0-3 --user 4242 --for 1h
+expect_error 1 "more: resume it after that" resume 8
+shows "stands still, suspended by $me: GPU . is reserved for 4242 for .* more; 'carma resume' lets it go on after that" explain 8
 
-while IFS='|' read -r error options; do
+while IFS='|' read -r status error options; do
     # shellcheck disable=SC2086 # several words
-    expect_error 1 "$error" admin reserve $options
+    expect_error "$status" "$error" admin reserve $options
 done <<'ERRORS'
-there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
-GPU 0 is named twice|--gpus 0,0 --user 4242 --for 1h
-no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
-'0-x' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)|--gpus 0-x --user 1 --for 1h
-'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
-'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h
-a reservation for 0s is none: write it like 90m, 4h or 2d|--gpus 0 --user 1 --for 0s
-a reservation lasts at most 366 days, and ends after its beginning|--gpus 0 --user 1 --for 367d
+1|there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
+1|GPU 0 is named twice|--gpus 0,0 --user 4242 --for 1h
+1|no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
+2|'0-x' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)|--gpus 0-x --user 1 --for 1h
+2|'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
+2|'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h
+2|a reservation for 0s is none: write it like 90m, 4h or 2d, 366d at most|--gpus 0 --user 1 --for 0s
+2|a reservation for 367d is none|--gpus 0 --user 1 --for 367d
 ERRORS
 expect_error 2 "which, for whom, how long? carma admin reserve --gpus 0-1 --user ada --for 4h" admin reserve --gpus 0
 expect_error 1 "there is no reservation 9: 'carma admin reserve' lists them" admin unreserve 9

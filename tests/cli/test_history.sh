@@ -89,6 +89,7 @@ assert sum(int(row["compared"]) for row in rows) in (2, 3), rows
 PYTHON
 done
 expect_error 2 "not a time on a virtual node" report 2026-10
+shows '^no job to report ended from ' report --name 'no such'
 run report --csv
 cp out report.csv
 run report --json

@@ -46,9 +46,10 @@ while read -r status text words; do
     # shellcheck disable=SC2086 # words
     expect_error "$status" "$(echo "$text" | tr '+' ' ')" $words
 done <<END
-1 job+$first+is+RUNNING move $first --first
+1 job+$first+is+RUNNING:+only+one+that+waits move $first --first
 1 has+priority+0+and+job+$low+-2 move $one --before $low
 1 cannot+go+before+itself move $one --before $one
+1 job+${array}_2+cannot+go+before+itself move $array --before ${array}_2
 1 9999+is+none move $one --before 9999
 1 job+$first+does+not+wait move $one --before $first
 2 where+to? move $one

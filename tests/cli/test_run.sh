@@ -36,7 +36,7 @@ ends 127 run -- "$T/nothing"
 ends 137 run -- sh -c 'kill -KILL $$'
 ends 124 run -t 1 -- sleep 600
 expect_error 2 "stands before '--'" run true
-expect_error 1 "leave --requeue out" run --requeue -- true
+expect_error 2 "leave --requeue out" run --requeue -- true
 expect_error 1 "carma logs -f" attach "$(submitted --gpu-memory 1G -- sleep 600)"
 cancel @
 expect_error 1 "carma logs" attach 1
@@ -139,7 +139,7 @@ HOME=$T/home
 PATH=$T/home "$CARMA" jupyter 2>none.err
 grep -q 'there is no jupyter-lab in PATH' none.err || fail "without JupyterLab: $(cat none.err)"
 PATH=$T/lab:$PATH
-expect_error 1 'leave --array out' jupyter --array 1-2
+expect_error 2 'leave --array out' jupyter --array 1-2
 interruptible lab jupyter --gpu-memory 1G -- --frob
 lab=$(id_of lab)
 wait_for 'grep -q "ssh -N -L 18888:127.0.0.1:18888 $(id -un)@$(uname -n)" lab.out' || fail "jupyter: $(cat lab.out lab.err)"

@@ -4,8 +4,9 @@
 
 #include "world.h"
 
-void on_decision(struct world *world, const struct record *record); /* which the world carries out */
-void check_state(struct world *world);                              /* after the decisions on an input */
+void on_decision(struct world *world, const struct record *record);             /* which the world carries out */
+void check_state(struct world *world);                                          /* after the decisions on an input */
+bool is_among_reserved(const struct world *world, const struct world_job *job); /* now, on a GPU that is for others */
 
 /* promises_depends.c: the jobs on which a job depends, and times */
 void depend(struct world *world, uint64_t id);

@@ -204,6 +204,21 @@ static void check_allotments(const struct world *world, const struct world_job *
     }
 }
 
+bool is_among_reserved(const struct world *world, const struct world_job *job)
+{
+    for (size_t i = 0; i < MAX_ALLOTMENTS && !job->wants.external; i++) {
+        const struct record_allotted *allotted = &world->allotments[i];
+        bool is_his = allotted->until_ns <= world->now_ns || allotted->from_ns > world->now_ns;
+        for (uint32_t k = 0; k < allotted->user_count; k++)
+            is_his |= allotted->users[k] == job->wants.uid;
+        for (uint32_t k = 0; k < job->gpu_count && !is_his; k++)
+            for (uint32_t g = 0; g < allotted->gpu_count; g++)
+                if (allotted->gpus[g] == job->gpus[k])
+                    return true;
+    }
+    return false;
+}
+
 /* One is over, has begun since the last step, or comes nearer while a job may wait. */
 static bool are_due(const struct world *world, int64_t at_ns)
 {

@@ -90,7 +90,10 @@ static void check_jobs(struct world *world)
         waiting += job->state == JOB_QUEUED;
         if (waits == expected->running)
             fail(world, "job %" PRIu64 " is %s but the world says otherwise", id, job_state_name(job->state));
-        if (waits ? reason.code == REASON_NONE : reason.code != REASON_NONE && reason.code != REASON_SLOWED)
+        bool reserved = job->state == JOB_SUSPENDED && is_among_reserved(world, expected);
+        if (waits      ? reason.code == REASON_NONE
+            : reserved ? reason.code != REASON_ALLOTTED
+                       : reason.code != REASON_NONE && reason.code != REASON_SLOWED)
             fail(world, "job %" PRIu64 " (%s) has reason '%s'", id, job_state_name(job->state),
                  reason_name(reason.code));
         if (expected->last && job->state == JOB_QUEUED && job->next && job->next->turn.class == job->turn.class &&

@@ -201,14 +201,14 @@ void is_used(struct world_job *job, int64_t unused_ns)
 }
 
 /* By the job's user, another one, who is an administrator, or root. */
-static void person_commands(struct world *world)
+static void person_commands(struct world *world, uint64_t id, uint32_t command)
 {
     struct random *r = &world->random;
-    struct record input = {.type = RECORD_COMMANDED, .job = any_job(world)};
+    struct record input = {.type = RECORD_COMMANDED, .job = id};
     struct world_job *job = &world->jobs[input.job];
     bool by_owner = random_range(r, 0, 1), stops = job->asked_to_stop || job->asked_to_wait_again, may, was_suspended;
 
-    input.commanded = (struct record_commanded){.command = (uint32_t)random_range(r, 0, COMMAND_COUNT),
+    input.commanded = (struct record_commanded){.command = command,
                                                 .argument = (uint32_t)random_range(r, 0, RECORD_MAX_SIGNAL + 1),
                                                 .uid = by_owner                ? job->wants.uid
                                                        : random_range(r, 0, 1) ? 0
@@ -223,7 +223,7 @@ static void person_commands(struct world *world)
         may &= !stops && (job->runs_now || job->suspended);
         break;
     case COMMAND_RESUME:
-        may &= job->suspended && (!by_owner || job->suspended_by == job->wants.uid);
+        may &= job->suspended && (!by_owner || job->suspended_by == job->wants.uid) && !is_among_reserved(world, job);
         break;
     default: /* the run's matter */
         feed(world, &input);
@@ -249,7 +249,7 @@ static void person_acts(struct world *world)
     size_t at = (size_t)random_range(&world->random, 0, 2 * array_size(types) - 1);
 
     if (at >= array_size(types)) {
-        person_commands(world);
+        person_commands(world, input.job, (uint32_t)random_range(&world->random, 0, COMMAND_COUNT));
         return;
     }
     input.type = types[at];
@@ -449,15 +449,23 @@ static void administrator_drains_or_resumes(struct world *world)
         fail(world, "a GPU could not be drained or resumed");
 }
 
-/* "Reserved for ada": now, or soon; some overlap another, or are over already. */
+/* "Reserved for ada": now, or soon; some overlap another, or are over already. Half of them, where a job runs, are of
+ * its GPU, have begun, and come while it is suspended. */
 static void administrator_allots(struct world *world)
 {
     struct random *r = &world->random;
     struct record input = {.type = RECORD_GPUS_ALLOTTED, .allotted.number = core_next_allotment(world->core)};
     struct record_allotted *allotted = &input.allotted;
     uint32_t first = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1);
+    uint64_t still = random_range(r, 0, 1) ? world->next_job - 1 : 0;
 
-    allotted->from_ns = world->now_ns + random_range(r, -2, 10) * 100 * NS_PER_SEC;
+    while (still > 0 && (!world->jobs[still].runs_now || !world->jobs[still].running || !world->jobs[still].gpu_count))
+        still--;
+    if (still) {
+        person_commands(world, still, COMMAND_SUSPEND);
+        first = world->jobs[still].gpus[0];
+    }
+    allotted->from_ns = world->now_ns + random_range(r, -2, still ? 0 : 10) * 100 * NS_PER_SEC;
     allotted->until_ns = allotted->from_ns + random_range(r, 0, 10) * 100 * NS_PER_SEC;
     while (first < core_gpu_count(world->core) && random_range(r, 0, 3))
         allotted->gpus[allotted->gpu_count++] = first++;
@@ -465,6 +473,8 @@ static void administrator_allots(struct world *world)
         allotted->users[allotted->user_count++] = 1000 + (uint32_t)random_range(r, 0, world->user_count - 1);
     if (allotted->number < MAX_ALLOTMENTS && feed(world, &input))
         world->allotments[allotted->number] = *allotted;
+    if (still)
+        person_commands(world, still, COMMAND_RESUME);
 }
 
 static void administrator_takes_back(struct world *world)

@@ -327,17 +327,17 @@ static uint64_t of_limit(struct fixture *f, char user, uint32_t gpus, int limit_
 }
 
 #define SOON "GPU 0 will be reserved for user 97 and 1 more in "
-#define ENDS ": only jobs that end by then (--time) start there"
+#define ENDS ": until then it takes jobs of --time "
 static const struct {
     char user;
     int at_s, limit_s;
     uint32_t gpus;
     const char *goes_to, *why;
 } allotted[] = {
-    {'c', 0, 0, 4, "", SOON "1:40" ENDS},
+    {'c', 0, 0, 4, "", SOON "1:40" ENDS "1:40 or less"},
     {'c', 0, 100, 4, "0,1,2,3", NULL},
-    {'c', 0, 101, 4, "", SOON "1:40" ENDS},
-    {'c', 60, 41, 3, "", SOON "0:40" ENDS},
+    {'c', 0, 101, 4, "", SOON "1:40" ENDS "1:40 or less"},
+    {'c', 60, 41, 3, "", SOON "0:40" ENDS "0:40 or less"},
     {'c', 60, 40, 3, "0,1,2", NULL},
     {'c', 100, 1, 3, "", "GPU 0 is reserved for user 97 and 1 more for 1:40 more"},
     {'c', 199, 1, 3, "", "GPU 0 is reserved for user 97 and 1 more for 0:01 more"},

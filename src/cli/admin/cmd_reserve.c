@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/answer.h"
+#include "core/gpus/allotment.h"
 
 #define GPUS_MOST 64 /* of one reservation, as many as one job may have */
 
@@ -18,6 +19,7 @@ struct reserve_options {
     bool json, any;
     const char *gpus, *users, *from, *lasts, *reason;
     int64_t number; /* to be taken back */
+    json_t *body;   /* owned: the request; NULL: without options */
 };
 
 enum { KEY_GPUS = 0x100, KEY_USER, KEY_FROM, KEY_FOR, KEY_REASON };
@@ -41,9 +43,73 @@ static error_t keep(struct reserve_options *wanted, const char **member, const c
     return 0;
 }
 
+/* "0-1,3" as numbers. False: it is no such list; `err`. */
+static bool read_gpus(const char *text, json_t *list, struct error *err)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(text);
+    char *rest = copy, *item;
+
+    while ((item = strsep(&rest, ","))) {
+        char *dash = strchr(item, '-');
+        int64_t first, last;
+        if (dash)
+            *dash++ = '\0';
+        if (parse_integer(item, 0, UINT32_MAX - 1, &first, NULL) != 0 ||
+            parse_integer(dash ? dash : item, first, UINT32_MAX - 1, &last, NULL) != 0) {
+            error_set(err, EINVAL, "'%.60s' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)", text);
+            return false;
+        }
+        if (last - first >= GPUS_MOST || json_array_size(list) + (size_t)(last - first) >= GPUS_MOST) {
+            error_set(err, ERANGE, "'%.60s' are more than %d GPUs, the most of one reservation", text, GPUS_MOST);
+            return false;
+        }
+        while (first <= last)
+            json_array_append_new(list, json_integer(first++));
+    }
+    return true;
+}
+
+/* What its options say, as the request has it. NULL: err says why. */
+static json_t *make_body(const struct reserve_options *wanted, struct error *err)
+{
+    CLEANUP(json_release) json_t *body = json_pack("{s:[], s:[]}", "gpus", "users");
+    CLEANUP(free_ptr) char *users = xstrdup(wanted->users);
+    int64_t from_ns = nodetime_shown_now_ns(), lasts_ns;
+    char *rest = users, *user;
+
+    if (!read_gpus(wanted->gpus, json_object_get(body, "gpus"), err))
+        return NULL;
+    while ((user = strsep(&rest, ",")))
+        if (json_array_append_new(json_object_get(body, "users"), json_string(user)) != 0) {
+            error_set(err, EINVAL, "'%.40s' is not UTF-8: it is no user", user);
+            return NULL;
+        }
+    if (wanted->from && begin_parse(wanted->from, from_ns, &from_ns, NULL) != 0) {
+        error_set(err, EINVAL, "'%.40s' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00",
+                  wanted->from);
+        return NULL;
+    }
+    if (parse_duration(wanted->lasts, &lasts_ns, err) != 0)
+        return NULL;
+    if (lasts_ns <= 0 || lasts_ns > ALLOTMENT_MOST_NS || lasts_ns > INT64_MAX - from_ns) {
+        error_set(err, ERANGE, "a reservation for %.40s is none: write it like 90m, 4h or 2d, 366d at most",
+                  wanted->lasts);
+        return NULL;
+    }
+    if (wanted->from)
+        json_object_set_new(body, "from_ns", json_integer(from_ns));
+    json_object_set_new(body, "until_ns", json_integer(from_ns + lasts_ns));
+    if (wanted->reason && json_object_set_new(body, "reason", json_string(wanted->reason)) != 0) {
+        error_set(err, EINVAL, "the reason is not UTF-8");
+        return NULL;
+    }
+    return steal_ptr(&body);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct reserve_options *wanted = state->input;
+    struct error err;
 
     switch (key) {
     case CLI_JSON_KEY:
@@ -62,10 +128,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         return cli_bad_usage(state, "'%.40s' is one argument too many: --gpus names GPUs, --user users", arg);
     case ARGP_KEY_END:
-        if (wanted->any && (!wanted->gpus || !wanted->users || !wanted->lasts))
+        if (!wanted->any)
+            return 0;
+        if (!wanted->gpus || !wanted->users || !wanted->lasts)
             return cli_bad_usage(state,
                                  "which, for whom, how long? carma admin reserve --gpus 0-1 --user ada --for 4h");
-        return 0;
+        wanted->body = make_body(wanted, &err);
+        return wanted->body ? 0 : cli_bad_usage(state, "%s", err.text);
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -109,68 +178,6 @@ const struct argp admin_unreserve_argp = {
     .args_doc = "NUMBER",
     .doc = "Take a reservation back: its GPUs are everybody's again at once.",
 };
-
-/* "0-1,3" as numbers. False: it is no such list; `err`. */
-static bool read_gpus(const char *text, json_t *list, struct error *err)
-{
-    CLEANUP(free_ptr) char *copy = xstrdup(text);
-    char *rest = copy, *item;
-
-    while ((item = strsep(&rest, ","))) {
-        char *dash = strchr(item, '-');
-        int64_t first, last;
-        if (dash)
-            *dash++ = '\0';
-        if (parse_integer(item, 0, UINT32_MAX - 1, &first, NULL) != 0 ||
-            parse_integer(dash ? dash : item, first, UINT32_MAX - 1, &last, NULL) != 0) {
-            error_set(err, EINVAL, "'%.60s' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)", text);
-            return false;
-        }
-        if (last - first >= GPUS_MOST || json_array_size(list) + (size_t)(last - first) >= GPUS_MOST) {
-            error_set(err, ERANGE, "'%.60s' are more than %d GPUs, the most of one reservation", text, GPUS_MOST);
-            return false;
-        }
-        while (first <= last)
-            json_array_append_new(list, json_integer(first++));
-    }
-    return true;
-}
-
-/* NULL: err says why. */
-static json_t *make_body(const struct reserve_options *wanted, struct error *err)
-{
-    CLEANUP(json_release) json_t *body = json_pack("{s:[], s:[]}", "gpus", "users");
-    CLEANUP(free_ptr) char *users = xstrdup(wanted->users);
-    int64_t from_ns = nodetime_shown_now_ns(), lasts_ns;
-    char *rest = users, *user;
-
-    if (!read_gpus(wanted->gpus, json_object_get(body, "gpus"), err))
-        return NULL;
-    while ((user = strsep(&rest, ",")))
-        if (json_array_append_new(json_object_get(body, "users"), json_string(user)) != 0) {
-            error_set(err, EINVAL, "'%.40s' is not UTF-8: it is no user", user);
-            return NULL;
-        }
-    if (wanted->from && begin_parse(wanted->from, from_ns, &from_ns, NULL) != 0) {
-        error_set(err, EINVAL, "'%.40s' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00",
-                  wanted->from);
-        return NULL;
-    }
-    if (parse_duration(wanted->lasts, &lasts_ns, err) != 0)
-        return NULL;
-    if (lasts_ns <= 0 || lasts_ns > INT64_MAX - from_ns) {
-        error_set(err, ERANGE, "a reservation for %.40s is none: write it like 90m, 4h or 2d", wanted->lasts);
-        return NULL;
-    }
-    if (wanted->from)
-        json_object_set_new(body, "from_ns", json_integer(from_ns));
-    json_object_set_new(body, "until_ns", json_integer(from_ns + lasts_ns));
-    if (wanted->reason && json_object_set_new(body, "reason", json_string(wanted->reason)) != 0) {
-        error_set(err, EINVAL, "the reason is not UTF-8");
-        return NULL;
-    }
-    return steal_ptr(&body);
-}
 
 static void print_made(const json_t *reply)
 {
@@ -218,15 +225,17 @@ int cmd_admin_reserve(struct cli *cli, int argc, char **argv)
     struct reserve_options wanted = {0};
     CLEANUP(json_release) json_t *body = NULL;
     CLEANUP(json_release) json_t *reply = NULL;
+    bool parsed;
     struct error err;
     int status;
 
-    if (!cli_parse(cli, argc, argv, &wanted, &status))
+    parsed = cli_parse(cli, argc, argv, &wanted, &status);
+    body = wanted.body;
+    if (!parsed)
         return status;
-    if (!wanted.any)
+    if (!body)
         return list(cli, &wanted);
-    body = make_body(&wanted, &err);
-    if (!body || cli_call(cli, "POST", "/v1/gpus/reserve", body, &reply, &err) != 0)
+    if (cli_call(cli, "POST", "/v1/gpus/reserve", body, &reply, &err) != 0)
         return cli_fail("%s", err.text);
     if (wanted.json)
         cli_print_json(reply);

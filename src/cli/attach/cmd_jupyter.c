@@ -35,6 +35,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct jupyter *jupyter = state->input;
 
+    if (key == ARGP_KEY_END)
+        return jupyter->options.array ? cli_bad_usage(state, "a notebook is one job: leave --array out") : 0;
     if (key != ARGP_KEY_ARG)
         return submit_take_option(key, arg, &jupyter->options, state);
     if (!state->quoted || state->next - 1 < state->quoted)
@@ -93,8 +95,6 @@ static int spec_of(struct jupyter *jupyter, struct job_spec *spec, struct error 
     int rc;
 
     job_spec_init(spec);
-    if (jupyter->options.array)
-        return error_set(err, EINVAL, "a notebook is one job: leave --array out");
     if ((rc = jupyter_command(&jupyter->options, jupyter->words, jupyter->count, &command, err)) ||
         (rc = jupyter_token(&token, err)))
         return rc;

@@ -25,6 +25,19 @@ struct run {
     bool is_shell;
 };
 
+/* What has no meaning for a job that runs once (core/crash.h), here. */
+static error_t check(const struct run *run, struct argp_state *state)
+{
+    if (!run->is_shell && !run->count)
+        return cli_bad_usage(state, "what? name a command after '--'");
+    if (run->options.requeue || run->options.array)
+        return cli_bad_usage(state, "a job that you are attached to runs once: leave %s out, or use carma submit",
+                             run->options.requeue ? "--requeue" : "--array");
+    if (run->options.error && keys_are_here())
+        return cli_bad_usage(state, "a terminal has one output: leave --error out, or send the output elsewhere");
+    return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct run *run = state->input;
@@ -40,7 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        return run->is_shell || run->count ? 0 : cli_bad_usage(state, "what? name a command after '--'");
+        return check(run, state);
     default:
         return submit_take_option(key, arg, &run->options, state);
     }
@@ -87,17 +100,6 @@ static void attach_options(struct job_spec *spec)
         spec->error = xstrdup(DEFAULT_ERROR);
 }
 
-/* What has no meaning for a job that runs once (core/crash.h), here. */
-static int check(const struct job_spec *spec, struct error *err)
-{
-    if (spec->requeue || spec->array)
-        return error_set(err, EINVAL, "a job that you are attached to runs once: leave %s out, or use carma submit",
-                         spec->requeue ? "--requeue" : "--array");
-    if (spec->error && strcmp(spec->attach, "pipe") != 0)
-        return error_set(err, EINVAL, "a terminal has one output: leave --error out, or send the output elsewhere");
-    return 0;
-}
-
 static int spec_of(struct run *run, struct job_spec *spec, struct error *err)
 {
     const struct passwd *account = run->is_shell ? getpwuid(getuid()) : NULL;
@@ -119,7 +121,7 @@ static uint64_t submit(struct cli *cli, struct run *run, int *status)
     CLEANUP(job_spec_release) struct job_spec spec;
     struct error err;
 
-    if (spec_of(run, &spec, &err) == 0 && check(&spec, &err) == 0 && cli_resolve_dependency(cli, &spec, &err) == 0)
+    if (spec_of(run, &spec, &err) == 0 && cli_resolve_dependency(cli, &spec, &err) == 0)
         return submit_one(cli, &spec, status);
     *status = cli_fail("%s", err.text);
     return 0;

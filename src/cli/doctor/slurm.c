@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "cli/child.h"
 #include "cli/show/answer.h"
 
+#define STEP        "carma-slurm-step"
 #define SCONTROL_MS 20000 /* it gives slurmctld 10 s */
 
 /* scontrol's output; NULL, with the finding why. Owned by the caller. */
@@ -78,6 +80,33 @@ static void check_release(struct doctor *doctor, const char *path, const char *v
         doctor_find(doctor, "Slurm plugin", DOCTOR_OK, NULL, "%s, for Slurm %u.%02u", path, built[0], built[1]);
 }
 
+/* The plugin looks for it beside its own folder, by its real path, and takes root's alone (slurm/plugin/helper.c). */
+static void check_step(struct doctor *doctor, const char *plugin)
+{
+    CLEANUP(free_ptr) char *below = doctor_path(doctor, plugin);
+    CLEANUP(free_ptr) char *place = realpath(below, NULL);
+    CLEANUP(free_ptr) char *step = NULL;
+    CLEANUP(free_ptr) char *remedy = NULL;
+    uid_t owner = *doctor->root ? geteuid() : 0; /* a test need not be root */
+    struct stat st;
+
+    for (int up = 0; up < 2 && place && strrchr(place, '/'); up++)
+        *strrchr(place, '/') = '\0';
+    step = xasprintf("%s/" STEP, place ? place : "");
+    remedy = xasprintf("chown root:root %s && chmod 755 %s", step, step);
+    if (stat(step, &st) != 0 || !S_ISREG(st.st_mode))
+        doctor_find(doctor, "Slurm step", DOCTOR_FAIL, "install carma-slurm again",
+                    "%s, which the plugin starts, is missing: no step starts on this node", step);
+    else if ((st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0)
+        doctor_find(doctor, "Slurm step", DOCTOR_FAIL, remedy,
+                    "%s, which the plugin starts, is not executable: no step starts on this node", step);
+    else if (st.st_uid != owner || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        doctor_find(doctor, "Slurm step", DOCTOR_FAIL, remedy,
+                    "%s is not root's alone, so the plugin does not start it: no step starts on this node", step);
+    else
+        doctor_find(doctor, "Slurm step", DOCTOR_OK, NULL, "the plugin starts %s, which is root's alone", step);
+}
+
 static void check_plugin(struct doctor *doctor, const char *config, const char *node)
 {
     CLEANUP(free_ptr) char *stack = slurm_config_value(config, "PlugStackConfig");
@@ -95,12 +124,14 @@ static void check_plugin(struct doctor *doctor, const char *config, const char *
                     "%s does not name libcarma_spank.so: jobs get no GPUs from carma",
                     stack ? stack : "plugstack.conf");
     path = slurm_plugin_place(doctor, plugin ? plugin : "libcarma_spank.so", folders ? folders : "");
-    if (path)
+    if (path) {
         check_release(doctor, path, version);
-    else
+        check_step(doctor, path);
+    } else {
         doctor_find(doctor, "Slurm plugin", DOCTOR_FAIL, "install carma-slurm, or take it from plugstack.conf",
                     "%s is not in %s: sbatch fails while plugstack.conf names it",
                     plugin ? plugin : "libcarma_spank.so", folders ? folders : "PluginDir");
+    }
     if (plugin)
         slurm_try_hosts(doctor, node, plugin, folders ? folders : "", required);
 }

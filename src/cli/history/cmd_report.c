@@ -273,8 +273,9 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     } else {
         CLEANUP(free_ptr) char *since = answer_time(jobs.since_ns);
         CLEANUP(free_ptr) char *until = answer_time(jobs.until_ns);
-        printf("Jobs that ended from %s to %s\n", since, until);
-        print_table(lines);
+        printf("%s ended from %s to %s\n", lines ? "Jobs that" : "no job to report", since, until);
+        if (lines)
+            print_table(lines);
     }
     return CLI_OK;
 }

@@ -52,6 +52,7 @@ static void print_explanation(const json_t *reply)
     CLEANUP(free_ptr) char *id = answer_job_id(reply);
     CLEANUP(free_ptr) char *state = answer_safe_text(reply, "state");
     CLEANUP(free_ptr) char *text = answer_safe_text(reply, "text");
+    CLEANUP(free_ptr) char *deadline = answer_deadline(reply);
     CLEANUP(strbuf_release) struct strbuf out = {0};
     const json_t *gpus = json_object_get(reply, "gpus");
     json_t *gpu, *warning;
@@ -64,6 +65,8 @@ static void print_explanation(const json_t *reply)
     print_text("turn", json_object_get(reply, "turn"), "text");
     print_text("kept", json_object_get(reply, "kept"), "text");
     print_text("start", json_object_get(reply, "start"), "text");
+    if (deadline)
+        printf("deadline: %s\n", deadline);
     print_text("last run", reply, "last_end");
     print_text("memory", reply, "memory");
     print_text("estimate: none, as its command is not tried", reply, "untried");

@@ -216,6 +216,7 @@ static void print_limit(const json_t *job)
 {
     int64_t limit_ns = answer_integer(job, "time_limit_ns", -1), signal = answer_integer(job, "signal", 0);
     int64_t idle_ns = answer_integer(job, "idle_limit_ns", 0);
+    CLEANUP(free_ptr) char *deadline = answer_deadline(job);
     char limit[UNITS_TEXT], before[UNITS_TEXT], name[JOB_SIGNAL_TEXT], warning[96] = "";
 
     if (signal > 0)
@@ -226,6 +227,8 @@ static void print_limit(const json_t *job)
              answer_true(job, "requeue") ? "; started again after it" : "");
     if (idle_ns > 0)
         line("Idle limit", "%s without use of its GPUs", format_duration(idle_ns, limit));
+    if (deadline)
+        line("Deadline", "%s", deadline);
     if (limit_ns <= 0 && answer_true(job, "requeue"))
         line("Requeue", "it is started again when it was lost");
 }

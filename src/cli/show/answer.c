@@ -93,6 +93,20 @@ char *answer_time(int64_t at_ns)
     return xstrdup(text);
 }
 
+char *answer_deadline(const json_t *job)
+{
+    int64_t at_ns = answer_integer(job, "deadline_at_ns", 0), left_ns = at_ns - nodetime_shown_now_ns();
+    CLEANUP(free_ptr) char *at = answer_time(at_ns);
+    char left[UNITS_TEXT];
+
+    if (at_ns <= 0)
+        return NULL;
+    if (answer_job_ended(job))
+        return steal_ptr(&at);
+    return left_ns < 0 ? xasprintf("%s, which has passed", at)
+                       : xasprintf("%s, in %s", at, format_duration(left_ns, left));
+}
+
 char *answer_energy(int64_t mj, char text[ANSWER_ENERGY])
 {
     double joules = (double)mj / 1000;

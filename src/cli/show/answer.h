@@ -23,6 +23,7 @@ char *view_process(const json_t *process);                      /* "process 7 (p
 char *answer_permille(const json_t *object, const char *name);  /* "45%", "-" */
 char *
 answer_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */
+char *answer_deadline(const json_t *job); /* "2026-12-01 08:00:00, in 7:59:12"; NULL: it has none */
 
 #define ANSWER_ENERGY 32
 char *answer_energy(int64_t mj, char text[ANSWER_ENERGY]); /* "812 J", "1.25 MJ" */

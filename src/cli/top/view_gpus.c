@@ -92,7 +92,7 @@ static void put_activity(struct top_line *line, const json_t *gpu, size_t width)
     top_put(line, activity_style(permille), width, true, text);
 }
 
-/* Its faults come first: a narrow column must not cut them off. */
+/* Its faults come first: a narrow column must not cut them off. That it is reserved is none: the jobs go before it. */
 static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -103,15 +103,13 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     char bytes[UNITS_TEXT];
     CLEANUP(free_ptr) char *jobs = answer_gpu_jobs(gpu);
 
-    strbuf_puts(&out, lost                     ? "LOST"
-                      : drained                ? "DRAINED"
-                      : reserved               ? "RESERVED"
-                      : answer_is_heading(gpu) ? "MIG:"
-                                               : "");
+    strbuf_puts(&out, lost ? "LOST" : drained ? "DRAINED" : answer_is_heading(gpu) ? "MIG:" : "");
     if (xid >= 0)
         strbuf_printf(&out, "%sXid %" PRId64, out.length ? " " : "", xid);
     if (*jobs)
         strbuf_printf(&out, "%s%s", out.length ? " " : "", jobs);
+    if (reserved && !lost && !drained)
+        strbuf_printf(&out, "%sRESERVED", out.length ? " " : "");
     if (servers > 0)
         strbuf_printf(&out, "%s+MPS %s", out.length ? " " : "", top_short_bytes(servers, bytes));
     if (unmanaged > 0)

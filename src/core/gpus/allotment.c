@@ -53,10 +53,14 @@ static int64_t left_before_ns(const struct record_allotted *allotted, int64_t no
 
 /* One that was submitted since then is as of its submission: a record for each that comes too late would cost a look at
  * all others. */
+static int64_t as_of_ns(const struct core *core, const struct job *job)
+{
+    return job->submitted_ns > core->allotted_ns ? job->submitted_ns : core->allotted_ns;
+}
+
 static bool is_in_the_way(const struct core *core, const struct record_allotted *allotted, const struct job *job)
 {
-    int64_t now_ns = job->submitted_ns > core->allotted_ns ? job->submitted_ns : core->allotted_ns,
-            limit_ns = job->wants->time_limit_ns;
+    int64_t now_ns = as_of_ns(core, job), limit_ns = job->wants->time_limit_ns;
 
     return now_ns < allotted->until_ns && !is_for(allotted, job->wants->uid) &&
            (now_ns >= allotted->from_ns || limit_ns == 0 || limit_ns > left_before_ns(allotted, now_ns));
@@ -75,14 +79,21 @@ const struct record_allotted *allotment_against(const struct core *core, const s
     return first;
 }
 
-void allotment_note(const struct core *core, const struct record_allotted *allotted, uint32_t gpu,
-                    struct reason *reason)
+static void note(const struct record_allotted *allotted, uint32_t gpu, struct reason *reason)
 {
     reason->gpu = gpu;
     reason->other = allotted->users[0];
     reason->ahead = allotted->user_count - 1;
-    reason->from_ns = allotted->from_ns > core->allotted_ns ? allotted->from_ns : 0;
     reason->until_ns = allotted->until_ns;
+}
+
+void allotment_note(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
+{
+    const struct record_allotted *allotted = allotment_against(core, job, gpu);
+
+    note(allotted, gpu->number, reason);
+    reason->from_ns = allotted->from_ns > as_of_ns(core, job) ? allotted->from_ns : 0;
+    reason->limit_ns = reason->from_ns ? left_before_ns(allotted, as_of_ns(core, job)) : 0;
 }
 
 bool allotment_keeps(const struct core *core, const struct job *job, struct reason *why)
@@ -96,9 +107,24 @@ bool allotment_keeps(const struct core *core, const struct job *job, struct reas
         against = allotment_against(core, job, core->gpus[i]);
         left += !against;
         if (against && (kept++ == 0 || against->until_ns < why->until_ns))
-            allotment_note(core, against, i, why);
+            allotment_note(core, job, core->gpus[i], why);
     }
     return left < job->wants->gpus && left + kept >= job->wants->gpus;
+}
+
+bool allotment_keeps_still(const struct core *core, const struct job *job, int64_t now_ns, struct reason *why)
+{
+    for (uint32_t i = 0; i < core->allotment_count && !job->wants->external; i++) {
+        const struct record_allotted *allotted = &core->allotments[i];
+        if (now_ns < allotted->from_ns || now_ns >= allotted->until_ns || is_for(allotted, job->wants->uid))
+            continue;
+        for (uint32_t k = 0; k < job->placement_count; k++)
+            if (has(allotted->gpus, allotted->gpu_count, job->placements[k].gpu)) {
+                note(allotted, job->placements[k].gpu, why);
+                return true;
+            }
+    }
+    return false;
 }
 
 static void sooner(int64_t *next_ns, int64_t candidate_ns)

@@ -1,8 +1,8 @@
 /* GPUs that an administrator allots to users from a time to another: "reserved for ada", as people are told. From its
  * beginning to its end no other user's jobs are placed on them. Before it, a job of another comes to them only where it
  * ends by its time limit before the beginning: of one without a limit nobody knows when. What runs there runs on to its
- * end: nothing is ended for an allotment. It takes nothing from its users: their jobs come to these GPUs before it,
- * too, and to all others.
+ * end: nothing is ended for an allotment; only a job that was suspended there is not resumed meanwhile. It takes
+ * nothing from its users: their jobs come to these GPUs before it, too, and to all others.
  *
  * A job that only allotments keep from enough GPUs is not eligible (waiting/eligible.h): it holds up nobody.
  *
@@ -46,9 +46,12 @@ const struct record_allotted *allotment_against(const struct core *core, const s
 /* Whether they alone leave the job too few GPUs; *why then has the numbers of the first of them to end. */
 bool allotment_keeps(const struct core *core, const struct job *job, struct reason *why);
 
-/* The numbers of one that keeps a job off the GPU, as a reason. */
-void allotment_note(const struct core *core, const struct record_allotted *allotted, uint32_t gpu,
-                    struct reason *reason);
+/* The numbers of the one that keeps the job off the GPU, as a reason. */
+void allotment_note(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason);
+
+/* Whether one that has begun, for others, is of a GPU that the job has: it goes on there, but is not resumed if it is
+ * suspended. *why then has the numbers. Slurm resumes its own, and is not asked. */
+bool allotment_keeps_still(const struct core *core, const struct job *job, int64_t now_ns, struct reason *why);
 
 /* When an answer may turn next by time alone, or one begins or is over: behind core->allotted_ns; INT64_MAX: never. */
 int64_t allotment_next_ns(const struct core *core);

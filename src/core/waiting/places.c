@@ -102,7 +102,7 @@ static int check(const struct core *core, const struct job *job, const struct re
         return 0;
     if (!before || before->user != job->user)
         return error_set(err, EINVAL,
-                         "job %" PRIu64 " goes before another of its user's waiting jobs only: %" PRIu64 " is none",
+                         "job %" PRIu64 " goes before another of its user's waiting jobs only: job %" PRIu64 " is none",
                          job->id, ordered->before);
     if (!takes_part(before))
         return error_set(err, EINVAL, "job %" PRIu64 " does not wait in the main queue", before->id);

@@ -6,6 +6,7 @@
 
 #include "api/spec.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
@@ -46,6 +47,7 @@ void actions_reply_once_stored(struct daemon *daemon, struct http_request *reque
 struct submitting {
     struct daemon *daemon;
     struct http_request *request;
+    bool judged;
 };
 
 static void on_submission(void *user, int status, json_t *jobs, const struct error *err)
@@ -62,13 +64,17 @@ static void on_submission(void *user, int status, json_t *jobs, const struct err
         http_reply_error(submitting.request, status, "%s", err->text);
         return;
     }
+    if (submitting.judged) {
+        http_reply(submitting.request, 200, json_pack("{s:o}", "jobs", jobs));
+        return;
+    }
     http_drop_body(submitting.request); /* the texts to be stored take its place, however long that takes */
     actions_reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs),
                               "try again later");
     engine_turn(submitting.daemon->engine);
 }
 
-void actions_submit(struct daemon *daemon, struct http_request *request)
+void actions_submit(struct daemon *daemon, struct http_request *request, bool judged)
 {
     struct submitting *submitting;
 
@@ -81,8 +87,8 @@ void actions_submit(struct daemon *daemon, struct http_request *request)
         return;
     }
     submitting = xmalloc(sizeof *submitting);
-    *submitting = (struct submitting){daemon, request};
-    submission_start(daemon, request->uid, request->body, request->body_length, on_submission, submitting);
+    *submitting = (struct submitting){daemon, request, judged};
+    submission_start(daemon, request->uid, request->body, request->body_length, judged, on_submission, submitting);
 }
 
 /* Why the core refuses such a verb, where it is a matter of the job's state; NULL: its own words will do. */
@@ -92,6 +98,7 @@ static const char *why_not(const struct record *what)
 #define VERB(name, record, order, listed, help, why) [RECORD_##record] = why,
 #define TELLS(name, command, takes, listed, help, why)
 #include "api/job_verbs.def"
+        [RECORD_ORDERED] = "only one that waits can be moved",
     };
     static const char *const of_commands[COMMAND_COUNT] = {
 #define VERB(name, record, order, listed, help, why)
@@ -127,6 +134,23 @@ void actions_ended(const struct job_view *view, const struct record *what, struc
               job_state_name(view->state), asks_again(what) ? ": submit it again ('carma show' has its command)" : "");
 }
 
+/* The core speaks of jobs by their ids; people know those of arrays by other numbers. */
+static void name_jobs(const struct views *views, struct error *err)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    const char *at = err->text, *word;
+    char number[JOB_NUMBER_TEXT], *end;
+
+    for (; (word = strstr(at, "job ")); at = end) {
+        uint64_t id = strtoull(word + 4, &end, 10);
+        strbuf_append(&out, at, (size_t)(word + 4 - at));
+        if (end > word + 4)
+            strbuf_puts(&out, job_number(views, id, number));
+    }
+    strbuf_puts(&out, at);
+    error_set(err, EINVAL, "%s", out.text);
+}
+
 int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *view, const struct record *what,
                        struct error *err)
 {
@@ -160,6 +184,8 @@ int actions_change_one(struct daemon *daemon, uid_t uid, const struct job_view *
     if (type != RECORD_CANCELLED && allowance_take(daemon, uid, 1, err) != 0)
         return 503;
     rc = engine_input(daemon->engine, &input, err);
+    if (rc != 0)
+        name_jobs(view->views, err);
     if (rc == -EPERM && why_not(what))
         error_set(err, EPERM, "job %s is %s: %s", number, job_state_name(view->state), why_not(what));
     if (rc != 0)

@@ -6,7 +6,8 @@
 #include "daemon/daemon.h"
 #include "http/http.h"
 
-void actions_submit(struct daemon *daemon, struct http_request *request);
+/* `judged`: its jobs are judged as if they were submitted, and none is. */
+void actions_submit(struct daemon *daemon, struct http_request *request, bool judged);
 
 /* Does to the job what the record says, a row's of api/job_verbs.def for example; its time and job are set here. For a
  * caller who may do it: an input of the current turn, which is left to the caller. 200, or the answer's status and why

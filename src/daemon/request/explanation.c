@@ -49,12 +49,15 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
                      "job_names", node_resident_names(daemon->node, gpu), "verdict", doubted ? doubted : verdict);
 }
 
-/* The error for a job that does not wait. */
-static char *sentence_of(const struct daemon *daemon, const struct job_view *view, enum access_view access)
+/* Of a job that does not wait; `reason`: for what else one stands still. */
+static char *sentence_of(const struct daemon *daemon, const struct job_view *view, enum access_view access,
+                         const struct reason *reason, int64_t now_ns)
 {
     const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
-    CLEANUP(free_ptr) char *idle = job_view_idle_why(view, nodetime_now_ns());
+    CLEANUP(free_ptr) char *idle = job_view_idle_why(view, now_ns);
+    bool reserved = reason->code == REASON_ALLOTTED;
+    char text[REASON_TEXT];
 
     switch (view->state) {
     case JOB_PLACED:
@@ -72,8 +75,10 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
     case JOB_REQUEUING:
         return xstrdup("is being stopped, and waits again then");
     case JOB_SUSPENDED:
-        return xasprintf("stands still, suspended by %s: 'carma resume' lets it go on",
-                         job && job->suspended_by != view->wants->uid ? "an administrator" : job_view_user(view));
+        return xasprintf("stands still, suspended by %s: %s%s'carma resume' lets it go on%s",
+                         job && job->suspended_by != view->wants->uid ? "an administrator" : job_view_user(view),
+                         reserved ? reason_format(reason, now_ns, text) : "", reserved ? "; " : "",
+                         reserved ? " after that" : "");
     case JOB_GPU_OOM:
         return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
                          view->crashes == 1 ? "" : "s");
@@ -406,7 +411,8 @@ static uint64_t place_of(const struct daemon *daemon, uint64_t job, int64_t now_
 {
     uint64_t place = core_turn(daemon->core, job, now_ns).place;
 
-    if (!place && core_reason(daemon->core, job, now_ns).code == REASON_ALLOTTED)
+    if (!place && core_reason(daemon->core, job, now_ns).code == REASON_ALLOTTED &&
+        core_find_job(daemon->core, job)->state != JOB_SUSPENDED)
         place = core_waiting_count(daemon->core);
     return place;
 }
@@ -527,11 +533,12 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
     json_t *gpus = json_array(), *answer;
     uint64_t place;
+    bool told; /* it does not wait for GPUs */
 
     reason_name_others(&reason, &daemon->views);
-    sentence =
-        reason.code == REASON_NONE ? sentence_of(daemon, view, access) : why_it_waits(daemon, view, &reason, now_ns);
-    for (uint32_t i = 0; reason.code != REASON_NONE && view->wants->gpus && i < core_gpu_count(daemon->core); i++)
+    told = reason.code == REASON_NONE || view->state == JOB_SUSPENDED;
+    sentence = told ? sentence_of(daemon, view, access, &reason, now_ns) : why_it_waits(daemon, view, &reason, now_ns);
+    for (uint32_t i = 0; !told && view->wants->gpus && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     answer = json_pack("{s:I, s:o, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id",
                        (json_int_t)view->id, "array", job_view_array_to_json(view), "state",
@@ -541,6 +548,8 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
                        memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
                        "untried", explanation_untried(daemon, view, access), "run_times",
                        explanation_run_times(daemon, view, access), "gpus", gpus);
+    if (access == ACCESS_ALL)
+        job_view_add_deadline(view, answer);
     place = place_of(daemon, view->id, now_ns);
     if (place)
         ask(daemon->explanations, request, view->id, place, answer);

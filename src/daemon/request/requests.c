@@ -195,7 +195,8 @@ static void get_metrics(struct daemon *daemon, struct http_request *request, con
 SIMPLE(get_openapi, http_reply_text(request, "application/json", xstrdup(openapi_text())))
 SIMPLE(get_status, http_reply(request, 200, status_to_json(daemon, nodetime_now_ns())))
 SIMPLE(get_jobs, listings_get(daemon->listings, request))
-SIMPLE(submit, actions_submit(daemon, request))
+SIMPLE(submit, actions_submit(daemon, request, false))
+SIMPLE(judge, actions_submit(daemon, request, true))
 SIMPLE(edit_jobs, change_edit(daemon->changes, request))
 SIMPLE(get_gpus, http_reply(request, 200, node_to_json(daemon->node)))
 SIMPLE(close_gpu, gpu_close(daemon, request))
@@ -243,7 +244,7 @@ static bool is_lease(const char *path)
 
 size_t requests_body_limit(const char *method, const char *path)
 {
-    if (strcmp(method, "POST") == 0 && strcmp(path, "/v1/jobs") == 0)
+    if (strcmp(method, "POST") == 0 && (strcmp(path, "/v1/jobs") == 0 || strcmp(path, "/v1/jobs/check") == 0))
         return SPEC_MAX_REQUEST;
     return is_lease(path) ? LEASE_REQUEST_MAX_BYTES : HTTP_SMALL_BODY_BYTES;
 }

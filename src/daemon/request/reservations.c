@@ -3,6 +3,7 @@
 #include "daemon/request/reservations.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json/json_read.h"
@@ -17,6 +18,7 @@
 #include "daemon/request/actions.h"
 #include "daemon/request/admin_only.h"
 #include "daemon/request/user_named.h"
+#include "daemon/view/owners.h"
 
 #define SHAPE                                                                                                          \
     "{\"gpus\": [NUMBER], \"users\": [NAME], \"from_ns\": TIME, \"until_ns\": TIME, \"reason\": TEXT} is expected"
@@ -140,14 +142,42 @@ static void change(struct daemon *daemon, struct http_request *request, const st
     engine_turn(daemon->engine);
 }
 
+/* A reservation that the names of its users, and of the administrator, are looked up for: the answer has them. */
+struct making {
+    struct daemon *daemon;
+    struct http_request *request;
+    struct record input;
+    uint32_t names_left;
+};
+
+static void on_named(bool stopping, void *user)
+{
+    struct making *making = user;
+    struct record *input = &making->input;
+    json_t *reply;
+
+    if (--making->names_left > 0)
+        return;
+    if (stopping) {
+        http_reply_stopping(making->request);
+    } else {
+        input->at_ns = nodetime_now_ns();
+        input->allotted.number = core_next_allotment(making->daemon->core);
+        reply = json_pack("{s:o}", "reservation", node_reservation_to_json(making->daemon->node, &input->allotted));
+        add_others(making->daemon, &input->allotted, reply);
+        change(making->daemon, making->request, input, reply, "made", input->allotted.number);
+    }
+    free(making);
+}
+
 static void make(struct daemon *daemon, struct http_request *request)
 {
     struct record input = {.type = RECORD_GPUS_ALLOTTED, .at_ns = nodetime_now_ns()};
+    struct making *making;
     struct error err;
-    json_t *body, *reply;
+    json_t *body;
     int status;
 
-    input.allotted.number = core_next_allotment(daemon->core);
     input.allotted.uid = request->uid;
     json_read(request->body, request->body_length, JSON_REJECT_DUPLICATES, &bounds, &body, NULL);
     status = json_is_object(body) ? read_body(daemon, body, &input, &err) : refused(&err, 400, SHAPE);
@@ -156,9 +186,11 @@ static void make(struct daemon *daemon, struct http_request *request)
         http_reply_error(request, status, "%s", err.text);
         return;
     }
-    reply = json_pack("{s:o}", "reservation", node_reservation_to_json(daemon->node, &input.allotted));
-    add_others(daemon, &input.allotted, reply);
-    change(daemon, request, &input, reply, "made", input.allotted.number);
+    making = xmalloc(sizeof *making);
+    *making = (struct making){daemon, request, input, 1 + input.allotted.user_count};
+    owners_ask(daemon->owners, request->uid, on_named, making);
+    for (uint32_t i = 0; i < input.allotted.user_count; i++)
+        owners_ask(daemon->owners, input.allotted.users[i], on_named, making);
 }
 
 static void take_back(struct daemon *daemon, struct http_request *request)

@@ -232,8 +232,8 @@ static bool is_quick(const struct submission *submission)
     return true;
 }
 
-void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
-                      void *user)
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, bool judged,
+                      submission_done *done, void *user)
 {
     struct submission *submission = xcalloc(1, sizeof *submission);
     bool alone = !*first_of(daemon, uid);
@@ -243,6 +243,7 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
                                       .uid = uid,
                                       .body = body,
                                       .length = length,
+                                      .judged = judged,
                                       .done = done,
                                       .user = user,
                                       .status = 201,

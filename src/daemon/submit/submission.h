@@ -25,9 +25,10 @@
 typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
 
 /* Body: {"jobs": [spec, ...], "request_id": id (may be left out)}, the caller's until `done`. `done` comes exactly
- * once, at once or in a later turn of the loop. Of one uid's submissions one is worked on at a time, in their order. */
-void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
-                      void *user);
+ * once, at once or in a later turn of the loop. Of one uid's submissions one is worked on at a time, in their order.
+ * `judged`: it is judged alone, and nothing is taken in: jobs is an empty list. */
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, bool judged,
+                      submission_done *done, void *user);
 
 /* For others that make a job's wants from its spec: all that it says itself; its memory, by the declared figure, else a
  * recorded or estimated one; whether it may run for so long, which one

@@ -36,6 +36,7 @@ struct submission {
     uid_t uid;
     const char *body;
     size_t length;
+    bool judged; /* and not taken in */
     submission_done *done;
     void *user;
     struct submission *next; /* in the order of their turns */

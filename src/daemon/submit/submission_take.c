@@ -157,7 +157,7 @@ static int check_applicants(struct submission *submission)
         }
     }
     status = check_dependencies(submission);
-    if (status == 201 &&
+    if (status == 201 && !submission->judged &&
         allowance_take(submission->daemon, submission->uid,
                        submission_jobs(submission) + submission->dependencies.count, &submission->err) != 0)
         status = 503;
@@ -301,8 +301,9 @@ void submission_take(struct submission *submission, json_t **jobs)
 {
     struct daemon *daemon = submission->daemon;
     uint64_t first = daemon->views.last_id + 1;
-    const struct store_request *request =
-        *submission->request_id ? repeats_find(daemon->repeats, submission->uid, submission->request_id) : NULL;
+    const struct store_request *request = *submission->request_id && !submission->judged
+                                              ? repeats_find(daemon->repeats, submission->uid, submission->request_id)
+                                              : NULL;
 
     if (request) {
         submission->status = answer_again(submission, request, jobs);
@@ -312,6 +313,10 @@ void submission_take(struct submission *submission, json_t **jobs)
         submission->status = check_applicants(submission);
     if (submission->status != 201)
         return;
+    if (submission->judged) {
+        *jobs = json_array();
+        return;
+    }
     if (*submission->request_id)
         remember(submission, first);
     for (size_t i = 0; i < submission->count; i++)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "base/trust/account.h"
 #include "base/hash.h"
@@ -21,9 +22,17 @@ struct name {
     UT_hash_handle hh;
 };
 
+struct asker {
+    uid_t uid;
+    void (*answer)(bool stopping, void *user);
+    void *user;
+    struct asker *next;
+};
+
 struct owners {
     uv_loop_t *loop;
-    struct name *names; /* the oldest first */
+    struct name *names;   /* the oldest first */
+    struct asker *askers; /* in the order of arrival */
     bool closing;
     /* One lookup at a time: a slow directory service gets no more than one thread of the pool. */
     uv_work_t work;
@@ -83,10 +92,26 @@ static void keep(struct name *name, const struct owner *found)
     name->gid = found->gid;
 }
 
+static void answer_all_of(struct owners *owners, uid_t uid)
+{
+    struct asker *asker, *next;
+
+    LL_FOREACH_SAFE(owners->askers, asker, next)
+    {
+        if (asker->uid != uid)
+            continue;
+        LL_DELETE(owners->askers, asker);
+        asker->answer(owners->closing, asker->user);
+        free(asker);
+    }
+}
+
 static void drop(struct owners *owners)
 {
     struct name *name, *next;
 
+    while (owners->askers)
+        answer_all_of(owners, owners->askers->uid);
     HASH_ITER (hh, owners->names, name, next)
         forget(owners, name);
     free(owners);
@@ -104,21 +129,26 @@ static void on_looked_up(uv_work_t *work, int canceled)
     if (name)
         keep(name, &owners->found);
     free_ptr(&owners->found.user);
-    if (owners->closing)
+    if (owners->closing) {
         drop(owners);
-    else
-        look_up_next(owners);
+        return;
+    }
+    answer_all_of(owners, owners->asked);
+    look_up_next(owners);
 }
 
+/* Somebody waits for the first of those that ask; its name may have been forgotten meanwhile. */
 static void look_up_next(struct owners *owners)
 {
-    for (struct name *name = owners->names; name && !owners->looking; name = name->hh.next) {
-        if (name->until_ns)
-            continue;
-        owners->looking = true;
-        owners->asked = name->uid;
-        uv_queue_work(owners->loop, &owners->work, look_up, on_looked_up);
-    }
+    const struct name *name = owners->names;
+
+    while (name && name->until_ns)
+        name = name->hh.next;
+    if (owners->looking || (!name && !owners->askers))
+        return;
+    owners->looking = true;
+    owners->asked = owners->askers ? owners->askers->uid : name->uid;
+    uv_queue_work(owners->loop, &owners->work, look_up, on_looked_up);
 }
 
 static struct name *find_or_add(struct owners *owners, uid_t uid)
@@ -143,6 +173,21 @@ const char *owners_name(struct owners *owners, uid_t uid)
         name->until_ns = 0;
     look_up_next(owners);
     return name->text;
+}
+
+void owners_ask(struct owners *owners, uid_t uid, void (*answer)(bool stopping, void *user), void *user)
+{
+    struct asker *asker;
+
+    owners_name(owners, uid);
+    if (find(owners, uid)->until_ns) {
+        answer(false, user);
+        return;
+    }
+    asker = xmalloc(sizeof *asker);
+    *asker = (struct asker){.uid = uid, .answer = answer, .user = user};
+    LL_APPEND(owners->askers, asker);
+    look_up_next(owners);
 }
 
 bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner)

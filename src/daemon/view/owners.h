@@ -25,6 +25,9 @@ bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner);
 /* Keeps the result of a submission's own lookup. */
 void owners_keep(struct owners *owners, uid_t uid, const struct owner *found);
 
+/* `answer` is called once the entry has been looked up, or could not be: owners_name has it then. */
+void owners_ask(struct owners *owners, uid_t uid, void (*answer)(bool stopping, void *user), void *user);
+
 /* The user's name; its number while it is not known, which has it looked up. Valid until the next call. */
 const char *owners_name(struct owners *owners, uid_t uid);
 

@@ -268,6 +268,13 @@ json_t *job_view_array_to_json(const struct job_view *view)
                      (int)array.jobs, "most", integer_or_null(view->wants->array_most, view->wants->array_most > 0));
 }
 
+void job_view_add_deadline(const struct job_view *view, json_t *json)
+{
+    int64_t at_ns = view->wants->deadline_ns;
+
+    moment_set(json, "deadline_at_ns", nodetime_shown_ns(at_ns), at_ns > 0);
+}
+
 static void add_details(const struct job_view *view, json_t *json)
 {
     const struct job_spec *spec = view->common->spec;
@@ -287,6 +294,7 @@ static void add_details(const struct job_view *view, json_t *json)
     for (size_t i = 0; i < job_field_count; i++)
         if (job_fields[i].option && !job_fields[i].apart)
             json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
+    job_view_add_deadline(view, json);
 }
 
 static json_t *plain(int64_t value)

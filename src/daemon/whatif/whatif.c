@@ -462,7 +462,8 @@ struct whatif *whatif_new(struct daemon *daemon)
     whatif->saved_timer = xmalloc(sizeof *whatif->saved_timer);
     uv_timer_init(daemon->loop, whatif->saved_timer);
     whatif->saved_timer->data = whatif;
-    uv_timer_start(whatif->saved_timer, on_saved_due, SAVED_FIRST_WALL_MS, SAVED_WALL_MS);
+    if (daemon->config.savings)
+        uv_timer_start(whatif->saved_timer, on_saved_due, SAVED_FIRST_WALL_MS, SAVED_WALL_MS);
     return whatif;
 }
 
