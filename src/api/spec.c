@@ -168,12 +168,18 @@ size_t job_spec_bytes(const struct job_spec *spec)
     return bytes;
 }
 
-/* JSON is UTF-8, and jansson decides whether a text is. */
+/* JSON is UTF-8, and jansson decides whether a text is, from its first letter on that is not ASCII. */
 static bool is_utf8(const char *text)
 {
-    json_t *string = json_string(text);
-    bool valid = string != NULL;
+    json_t *string;
+    bool valid;
 
+    while (*text && (unsigned char)*text < 0x80)
+        text++;
+    if (!*text)
+        return true;
+    string = json_string(text);
+    valid = string != NULL;
     json_decref(string);
     return valid;
 }

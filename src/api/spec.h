@@ -49,6 +49,7 @@ void job_spec_release(struct job_spec *spec);
 int job_spec_check(const struct job_spec *spec, struct error *err);
 
 json_t *job_spec_to_json(const struct job_spec *spec);                                /* a new reference */
+json_t *job_spec_said_to_json(const struct job_spec *spec);                           /* without what it does not say */
 int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err); /* inits; checks too */
 
 /* Whether all members of both are equal, and a figure by which a possibly equal one is found. */

@@ -42,16 +42,30 @@ json_t *job_field_to_json(const struct job_field *field, const struct job_spec *
     return json;
 }
 
-json_t *job_spec_to_json(const struct job_spec *spec)
+static json_t *to_json(const struct job_spec *spec, bool all)
 {
     json_t *json = json_object(), *recorded = json_object();
 
     for (size_t i = 0; i < job_field_count; i++)
-        json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
+        if (all || job_field_is_said(&job_fields[i], spec))
+            json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
-        json_object_set_new(recorded, spec_recorded_names[i], from_known(spec->recorded_bytes[i]));
-    json_object_set_new(json, "recorded_bytes", recorded);
+        if (all || spec->recorded_bytes[i] != -1)
+            json_object_set_new(recorded, spec_recorded_names[i], from_known(spec->recorded_bytes[i]));
+    if (all || json_object_size(recorded))
+        json_object_set(json, "recorded_bytes", recorded);
+    json_decref(recorded);
     return json;
+}
+
+json_t *job_spec_to_json(const struct job_spec *spec)
+{
+    return to_json(spec, true);
+}
+
+json_t *job_spec_said_to_json(const struct job_spec *spec)
+{
+    return to_json(spec, false);
 }
 
 /* The text of a JSON string; NULL with an error when it is not a string, or hides a NUL. */

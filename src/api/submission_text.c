@@ -7,27 +7,64 @@
 #include "api/spec.h"
 #include "base/json/json_read.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 
 /* Keys of the stored form that are not members of the specification. */
 #define ESTIMATE_MEMBER "estimate"
 #define OWNER_MEMBER    "owner"
 
-char *submission_spec_to_text(const struct job_spec *spec)
+static char *dump(json_t *json)
 {
-    json_t *json = job_spec_to_json(spec);
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
 
     json_decref(json);
     return text;
+}
+
+/* What JSON escapes, jansson does. */
+static void put_string(struct strbuf *text, const char *string)
+{
+    static const char escaped[] = "\"\\\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34"
+                                  "\35\36\37";
+    size_t length = strcspn(string, escaped);
+    CLEANUP(free_ptr) char *dumped = string[length] ? dump(json_string(string)) : NULL;
+
+    if (dumped) {
+        strbuf_puts(text, dumped);
+        return;
+    }
+    strbuf_append(text, "\"", 1);
+    strbuf_append(text, string, length);
+    strbuf_append(text, "\"", 1);
+}
+
+/* Most of a job are its variables: a tree of them would take a good part of the time in which a job is taken in. */
+char *submission_spec_to_text(const struct job_spec *spec)
+{
+    const struct spec_strings *environment = &spec->environment;
+    struct job_spec others = *spec;
+    struct strbuf text = {0};
+    CLEANUP(free_ptr) char *dumped = NULL;
+
+    others.environment = (struct spec_strings){0};
+    dumped = dump(job_spec_said_to_json(&others));
+    if (!environment->count)
+        return steal_ptr(&dumped);
+    strbuf_append(&text, dumped, strlen(dumped) - 1); /* open at its end */
+    for (size_t i = 0; i < environment->count; i++) {
+        strbuf_puts(&text, i ? "," : ",\"environment\":[");
+        put_string(&text, environment->items[i]);
+    }
+    strbuf_puts(&text, "]}");
+    return strbuf_steal(&text);
 }
 
 char *submission_join(const char *spec, const struct job_estimate *estimate, const struct owner *owner)
 {
     json_t *json = json_pack("{s:o, s:{s:s, s:I}}", ESTIMATE_MEMBER, job_estimate_to_json(estimate), OWNER_MEMBER,
                              "user", owner->user, "gid", (json_int_t)owner->gid);
-    CLEANUP(free_ptr) char *more = json_dumps(json, JSON_COMPACT);
+    CLEANUP(free_ptr) char *more = dump(json);
 
-    json_decref(json);
     return xasprintf("%.*s,%s", (int)strlen(spec) - 1, spec, more + 1); /* the members of two objects */
 }
 

@@ -191,14 +191,19 @@ int status_open_first(const char *run_directory, struct error *err)
     return make_file(first, err);
 }
 
-int status_write_first(int fd, const char *run_directory, const struct launch_status *status, struct error *err)
+int status_write_first(int fd, const struct launch_status *status, struct error *err)
+{
+    int code = write_text(fd, status);
+
+    return code ? error_set(err, code, "cannot write the first status: %s", strerror(code)) : 0;
+}
+
+int status_name_first(const char *run_directory, const struct launch_status *status, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/status", run_directory);
     CLEANUP(free_ptr) char *first = first_of(run_directory);
-    int code = write_text(fd, status);
+    int code = link(first, path) < 0 ? errno : 0;
 
-    if (code == 0 && link(first, path) < 0)
-        code = errno;
     if (code == ENOENT) /* others have removed the file while its shepherd waited for a job */
         return status_write(run_directory, status, STATUS_EXCLUSIVE, err);
     return code ? error_set(err, code, "cannot write '%s': %s", path, strerror(code)) : 0;

@@ -17,10 +17,12 @@ void status_init(struct launch_status *status); /* STARTING, everything unknown 
  * (base/proc.h). */
 void status_forget_other_boot(struct launch_status *status, const char *boot);
 
-/* The first status in three steps, so that little is left to do once there is a job. The file is made. Then it is
- * written and given its name (-EEXIST where there is a status, as with EXCLUSIVE). Then its other name goes. */
+/* The first status in four steps, so that little is left to do once the job may run. The file is made; once there is a
+ * job it is written; then it is given its name (-EEXIST where there is a status, as with EXCLUSIVE), and its other name
+ * goes. */
 int status_open_first(const char *run_directory, struct error *err);
-int status_write_first(int fd, const char *run_directory, const struct launch_status *status, struct error *err);
+int status_write_first(int fd, const struct launch_status *status, struct error *err);
+int status_name_first(const char *run_directory, const struct launch_status *status, struct error *err);
 void status_close_first(int fd, const char *run_directory);
 
 int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,

@@ -137,7 +137,7 @@ def texts():
 def texts_again():
     """Three are there, also after a restart."""
     large = job(environment=["A=" + "\n\x01\"" * 30000])
-    expect("a job more", submit([large]), 503, "you submit 294 KiB, a user may have 1 MiB (max_texts_per_user): wait")
+    expect("a job more", submit([large]), 503, "you submit 293 KiB, a user may have 1 MiB (max_texts_per_user): wait")
 
 
 def held():

@@ -1,5 +1,6 @@
 """Usage: job_fields.py CARMA STORE: every field of a job can be said in every way, is stored and shown (test_job_fields.sh)."""
 
+import collections
 import json
 import os
 import pathlib
@@ -49,7 +50,8 @@ def by_python(said):
 
 def stored(job):
     with sqlite3.connect(f"file:{STORE}?mode=ro", uri=True) as store:
-        return json.loads(store.execute("select body from spec where job = ?", (job,)).fetchone()[0])
+        text = store.execute("select body from spec where job = ?", (job,)).fetchone()[0]
+    return collections.defaultdict(lambda: None, json.loads(text))  # what is not said is not there
 
 
 def shown(job):

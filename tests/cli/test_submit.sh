@@ -84,7 +84,7 @@ expect_sent '["from the script", 1, 12884901888, "time-slice"]' name gpus gpu_me
 # A job file, from elsewhere: paths in it are relative to itself. --wait passes the job's status on.
 cd "$T" || exit 99
 ends 4 submit -W jobs/small.rad
-expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, false]" \
+expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, null]" \
     name conda_environment directory summary_name summary batch_size exclusive
 expect_sent '["mps"]' share
 expect_sent '["step.capture", "carma-capture 1\n", "adafactor", null]' capture_name capture optimizer precision
@@ -128,8 +128,8 @@ expect_sent "[\"$T/jobs/logs/resnet-%A.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]
 expect_sent '[34359738368, 8, "end", "a100"]' host_memory_bytes cpus notify gpu_type
 printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue --mem=4096\n#SBATCH -H -o %%j.txt\n' >other.sh
 expect_ok submit -J mine -o here -t 90 slurm.sh other.sh
-expect_sent "[\"mine\", 5400000000000, 2, true, false, \"$T/jobs/here\"]
-[\"mine\", 5400000000000, 3, false, true, \"$T/here\"]" name time_limit_ns gpus requeue held output
+expect_sent "[\"mine\", 5400000000000, 2, true, null, \"$T/jobs/here\"]
+[\"mine\", 5400000000000, 3, null, true, \"$T/here\"]" name time_limit_ns gpus requeue held output
 expect_sent '[34359738368]
 [4294967296]' host_memory_bytes
 expect_error 1 "3 GPUs needed, the node has 2" submit -G 3 -- true

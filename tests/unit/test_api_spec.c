@@ -3,6 +3,7 @@
 
 #include "api/job_field.h"
 #include "api/spec.h"
+#include "api/submission_text.h"
 
 #define MINIMAL "\"name\":\"n\",\"command\":[\"true\"],\"directory\":\"/\",\"output\":\"/o\""
 
@@ -60,6 +61,21 @@ TEST(test_golden)
     line = xasprintf("%s\n", text);
     expect_file(CARMA_GOLDEN "/spec.json", line);
     json_decref(json);
+}
+
+/* As it is stored: all that it says, and nothing else. */
+TEST(test_stored)
+{
+    CLEANUP(job_spec_release) struct job_spec spec, again, least;
+    CLEANUP(free_ptr) char *text = NULL, *text_of_least = NULL;
+
+    fill(&spec);
+    text = submission_spec_to_text(&spec);
+    fail_if(parse(text, &again, &trouble), trouble);
+    assert_true(job_spec_equal(&spec, &again));
+    fail_if(parse("{" MINIMAL ",\"environment\":[\"A=\\u0001\"]}", &least, &trouble), trouble);
+    text_of_least = submission_spec_to_text(&least);
+    assert_string_equal(text_of_least, "{" MINIMAL ",\"gpus\":1,\"environment\":[\"A=\\u0001\"]}");
 }
 
 TEST(test_defaults)

@@ -43,7 +43,7 @@ uint64_t submit_one(struct cli *cli, const struct job_spec *spec, int *status)
 
     doubts_tell(spec);
     client_request_id(request_id);
-    request = json_pack("{s:[o], s:s}", "jobs", job_spec_to_json(spec), "request_id", request_id);
+    request = json_pack("{s:[o], s:s}", "jobs", job_spec_said_to_json(spec), "request_id", request_id);
     rc = session_submit(cli, request, &reply, &err);
     if (rc) {
         cli_fail("%s%s",

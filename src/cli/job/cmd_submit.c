@@ -39,7 +39,7 @@ static int add_specs(const struct sweep *sweep, const struct job_spec *spec, jso
             doubts_tell(&chosen);
         doubts_tell_shared(&chosen, paths);
         rc = job_spec_check(&chosen, err);
-        json_array_append_new(specs, job_spec_to_json(&chosen));
+        json_array_append_new(specs, job_spec_said_to_json(&chosen));
     }
     return rc;
 }
@@ -70,7 +70,7 @@ static json_t *make_specs(struct cli *cli, const struct submit_command *submit)
     return specs;
 }
 
-/* As many of them, from `first` on, as a request may have; at least one. */
+/* As many of them, from `first` on, as a request may have; at least one. A single one need not be measured. */
 static json_t *make_request(const struct submit_command *submit, const json_t *specs, size_t first)
 {
     json_t *jobs = json_array(), *spec;
@@ -78,7 +78,7 @@ static json_t *make_request(const struct submit_command *submit, const json_t *s
     char id[CLIENT_REQUEST_ID_TEXT];
 
     while (json_array_size(jobs) < SPEC_MAX_JOBS && (spec = json_array_get(specs, first + json_array_size(jobs)))) {
-        bytes += 1 + json_dumpb(spec, NULL, 0, JSON_COMPACT);
+        bytes += json_array_size(specs) > 1 ? 1 + json_dumpb(spec, NULL, 0, JSON_COMPACT) : 0;
         if (bytes > SPEC_MAX_REQUEST - REQUEST_FRAME && json_array_size(jobs))
             break;
         json_array_append(jobs, spec);

@@ -36,18 +36,38 @@
 #define EXIT_NO_PROGRAM 127 /* as shells say it */
 #define EXIT_NO_RIGHT   126
 
+/* A line that goes with the next one, and a descriptor for the shepherd to keep. */
+static struct {
+    char *line; /* owned; NULL: none */
+    int handed; /* owned */
+} delayed;
+
 static void report(int fd, const char *text)
 {
-    ssize_t ignored = write(fd, text, strlen(text)); /* nobody to tell when the shepherd is gone; we end anyway */
+    CLEANUP(free_ptr) char *lines = xasprintf("%s%s", delayed.line ? delayed.line : "", text);
+    ssize_t ignored;
 
+    if (!delayed.line || handed_send(fd, lines, strlen(lines), &delayed.handed, 1, 0) < 0)
+        ignored = write(fd, lines, strlen(lines)); /* nobody to tell when the shepherd is gone; we end anyway */
+    if (delayed.line)
+        close_fd(&delayed.handed);
+    free_ptr(&delayed.line);
     (void)ignored;
 }
 
-/* As above, with a descriptor for the shepherd to keep. */
+/* Each message wakes the shepherd, which then takes a processor that the job could have. */
+static void report_later(int fd, const char *text, int handed)
+{
+    if (delayed.line)
+        report(fd, "");
+    delayed.line = xstrdup(text);
+    delayed.handed = handed;
+}
+
 static void report_with(int fd, const char *text, int handed)
 {
-    if (handed_send(fd, text, strlen(text), &handed, 1, 0) < 0)
-        report(fd, text); /* then its output is not looked at */
+    report_later(fd, text, handed);
+    report(fd, "");
 }
 
 static void fail(int fd, const char *text) __attribute__((noreturn));
@@ -152,7 +172,6 @@ static void open_output(const struct shepherd_request *request, const char *patt
     CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job, &request->array);
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
-    CLEANUP(close_fd) int name = -1;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, fd;
     struct error err;
     struct stat st;
@@ -173,8 +192,7 @@ static void open_output(const struct shepherd_request *request, const char *patt
     close_fd(&fd);
     line = xasprintf("%s %jd\n", word, regular ? (intmax_t)st.st_size : 0);
     own = xasprintf("/proc/self/fd/%d", to);
-    name = open(own, O_PATH | O_CLOEXEC);
-    report_with(report_fd, line, name);
+    report_later(report_fd, line, open(own, O_PATH | O_CLOEXEC));
     if (shared) {
         CLEANUP(free_ptr)
         char *note = xasprintf("note another job writes to '%s', so it was not begun anew: name it with %%j\n", path);
@@ -211,7 +229,7 @@ static void open_outputs(const struct shepherd_request *request, int report_fd, 
 static void attach(const struct shepherd_request *request, int report_fd)
 {
     struct error err;
-    CLEANUP(close_fd) int channel = attach_open(request, &err);
+    int channel = attach_open(request, &err);
 
     if (channel < 0)
         fail(report_fd, err.text);

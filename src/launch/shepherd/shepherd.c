@@ -148,13 +148,6 @@ static int prepare(struct shepherd *s, struct error *err)
     return 0;
 }
 
-static int create_status(struct shepherd *s, struct error *err)
-{
-    s->status.job = s->request.job;
-    s->status.launch = s->request.launch;
-    return status_write_first(s->first_fd, s->request.run_directory, &s->status, err);
-}
-
 void shepherd_launch_failed(struct shepherd *s, const char *text)
 {
     s->not_run = true;
@@ -303,7 +296,11 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         failed = lease_prepare(s, &why);
     else if (failed == 0)
         progress_begin(s);
-    if (!spawn_await_go(REQUEST_FD) || (code = create_status(s, err)) < 0) {
+    s->status.job = s->request.job;
+    s->status.launch = s->request.launch;
+    code = status_write_first(s->first_fd, &s->status, err);
+    if (!spawn_await_go(REQUEST_FD) || code < 0 ||
+        (code = status_name_first(s->request.run_directory, &s->status, err)) < 0) {
         withdraw(s);
         return code;
     }
