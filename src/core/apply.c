@@ -305,7 +305,7 @@ static void change_wants(struct core *core, struct job *job, const struct record
     end_reservation(core, job, at_ns);
     if (job->autocluster)
         autocluster_leave(core, job);
-    order_forget_deadline(core, job);
+    order_forget_times(core, job);
     job->wants = common_wants_join(&core->wants, wants);
     common_wants_leave(&core->wants, before);
 }
@@ -431,7 +431,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         end_reservation(core, job, at_ns);
     if (job->autocluster)
         autocluster_leave(core, job);
-    order_forget_deadline(core, job);
+    order_forget_times(core, job);
     /* that it runs may be known only after its memory, for which it waits to be shrunk */
     if (state != JOB_RUNNING && state != JOB_SUSPENDED)
         queue_remove(job);
@@ -487,15 +487,14 @@ static void take_report(struct core *core, struct job *job, const struct record 
 static int apply_depends(struct core *core, struct job *job, const struct record_depends *depends, int64_t at_ns,
                          struct error *err)
 {
-    bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
-    int status = depend_add(core, job, depends, err);
+    int status;
 
+    order_forget_times(core, job);
+    status = depend_add(core, job, depends, err);
     if (status)
         return status;
     end_reservation(core, job, at_ns);
     order_moves(core, job);
-    if (is_next)
-        depend_find_next_begin(core);
     return 0;
 }
 
@@ -503,7 +502,6 @@ static int apply_depends(struct core *core, struct job *job, const struct record
 static int apply_edited(struct core *core, struct job *job, const struct record_edited *edited, int64_t at_ns,
                         struct error *err)
 {
-    bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
     int status = core_check_edit(job, edited, err);
 
     if (status)
@@ -516,8 +514,6 @@ static int apply_edited(struct core *core, struct job *job, const struct record_
     if (edited->begin_ns >= 0)
         job->begin_ns = edited->begin_ns;
     order_moves(core, job);
-    if (is_next)
-        depend_find_next_begin(core);
     return 0;
 }
 

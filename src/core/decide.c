@@ -295,8 +295,8 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     expire_leases(core, now_ns, out);
     decide_undecided(core, now_ns, out);
     tell_dependents(core, now_ns, out);
-    refuse_dependents(core, now_ns, &left, out);
     expire_late(core, now_ns, &left, out);
+    refuse_dependents(core, now_ns, &left, out);
     begin_due(core, now_ns, &left, out);
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
@@ -328,8 +328,21 @@ static bool any_is_due(const struct core *core, int64_t now_ns)
     return job;
 }
 
-/* The time when a job becomes too late. It is exact, also where the cache has lost it: a restored core wakes then, too.
- */
+/* The next job's time to begin. Exact, as is the next, also where the cache has lost it: a restored core wakes then,
+ * too. */
+static int64_t next_begin_ns(const struct core *core)
+{
+    int64_t begin_ns = INT64_MAX;
+
+    if (core->next_begin_ns > INT64_MIN)
+        return core->next_begin_ns;
+    for (const struct job *job = core->kept.head; job; job = job->next)
+        if (!job->depends && job->begin_ns && job->begin_ns < begin_ns)
+            begin_ns = job->begin_ns;
+    return begin_ns;
+}
+
+/* The time when a job becomes too late. */
 static int64_t next_late_ns(const struct core *core)
 {
     const struct queue *const queues[] = {&core->waiting, &core->kept};
@@ -372,7 +385,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
-    earlier(&wake_ns, core->next_begin_ns, now_ns);
+    earlier(&wake_ns, next_begin_ns(core), now_ns);
     if (core->allotment_count)
         earlier(&wake_ns, allotment_next_ns(core), now_ns);
     earlier(&wake_ns, next_idle_ns(core), now_ns);

@@ -73,10 +73,9 @@ struct core {
     bool moves_due;             /* a job may have been slowed for too long: the same */
     struct profile *news;  /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
     bool guesses_changed;  /* figures of jobs of unknown need did */
-    int64_t next_begin_ns; /* no job of `kept` may begin before: the same */
+    int64_t next_begin_ns; /* no job of `kept` may begin before: the same. INT64_MIN: it has to be looked for */
     int64_t next_idle_ns;  /* no running job is warned of its idle limit, or ended by it, before: the same */
-    int64_t next_late_ns;  /* no waiting job is too late for its deadline before: the same. INT64_MIN: it has to be
-                              looked for */
+    int64_t next_late_ns;  /* no waiting job is too late for its deadline before: the same */
     bool restoring;        /* a snapshot is being applied: until the first record of another kind */
     int64_t decided_ns;    /* the time of the latest decision */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */

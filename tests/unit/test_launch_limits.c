@@ -3,6 +3,8 @@
 
 #include <grp.h>
 
+#include "launch/orders.h"
+
 LAUNCH_TEST(test_time_limit)
 {
     f->request.time_limit_ns = 200 * NS_PER_MS;
@@ -28,6 +30,19 @@ LAUNCH_TEST(test_time_limit_is_node_time)
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
     assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns);
     assert_string_equal(f->status.message, "time limit of 1:00 reached");
+}
+
+/* The time for which it is suspended is not its own. */
+LAUNCH_TEST(test_time_limit_of_one_that_stood_still)
+{
+    f->request.time_limit_ns = 3 * NS_PER_SEC;
+    start_and_run(f, "exec sleep 100");
+    assert_int_equal(orders_add(f->run, f->shepherd, f->ticks, "suspend", NULL), 0);
+    pause_ms(1000);
+    assert_int_equal(orders_add(f->run, f->shepherd, f->ticks, "resume", NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns + 800 * NS_PER_MS);
 }
 
 /* While its time is running out the job is still there, and a reader of the status knows. */

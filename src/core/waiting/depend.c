@@ -108,14 +108,6 @@ int depend_add(struct core *core, struct job *job, const struct record_depends *
     return 0;
 }
 
-void depend_find_next_begin(struct core *core)
-{
-    core->next_begin_ns = INT64_MAX;
-    for (const struct job *job = core->kept.head; job; job = job->next)
-        if (!job->depends && job->begin_ns && job->begin_ns < core->next_begin_ns)
-            core->next_begin_ns = job->begin_ns;
-}
-
 /* ---- What those are told that wait for it ---- */
 
 static int compare_awaited(const struct awaited *a, const struct awaited *b)

@@ -48,9 +48,6 @@ struct depend_news depend_news(const struct dependency *dependency);
  * begin before a time. It does not stand where it belongs then (order_moves). -EINVAL, -ENOENT. */
 int depend_add(struct core *core, struct job *job, const struct record_depends *depends, struct error *err);
 
-/* The job that was to begin first begins later now: the next time is found anew (core.next_begin_ns). */
-void depend_find_next_begin(struct core *core);
-
 /* The job has started, or has ended in this state: those that depended on it go on, or never will (failed_on). Few
  * learn it at once, and depend_tell tells as many of the others (-ENOENT: there are none). */
 void depend_started(struct core *core, struct job *job, int64_t at_ns);

@@ -84,10 +84,12 @@ static void keep_deadline(struct core *core, const struct job *job)
         core->next_late_ns = job_latest_start_ns(job);
 }
 
-void order_forget_deadline(struct core *core, const struct job *job)
+void order_forget_times(struct core *core, const struct job *job)
 {
     if (job->wants->deadline_ns && job_latest_start_ns(job) == core->next_late_ns)
         core->next_late_ns = INT64_MIN;
+    if (job->begin_ns && job->begin_ns == core->next_begin_ns)
+        core->next_begin_ns = INT64_MIN;
 }
 
 void order_enter(struct core *core, struct job *job)
@@ -114,7 +116,7 @@ void order_moves(struct core *core, struct job *job)
 {
     if (job->autocluster)
         autocluster_leave(core, job);
-    order_forget_deadline(core, job);
+    order_forget_times(core, job);
     queue_remove(job);
     order_enter(core, job);
     core->openings++; /* a decision that is being made goes on */

@@ -20,8 +20,8 @@ void order_enter(struct core *core, struct job *job);
 /* The same of one that stands in one already, which may be another's now. */
 void order_moves(struct core *core, struct job *job);
 
-/* The job is about to leave those that wait, or its deadline is about to change. */
-void order_forget_deadline(struct core *core, const struct job *job);
+/* The job is about to leave those that wait, or its deadline or its begin is about to change. */
+void order_forget_times(struct core *core, const struct job *job);
 
 /* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
  * under fair turns, its users: who has nothing running, then whose group, or who, has had the least of the GPUs lately
