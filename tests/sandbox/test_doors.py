@@ -67,6 +67,7 @@ WAYS = {
     "output": lambda top: {"environment": [f"LOGS={top}", f"ARGUMENTS=--out={top}/new", "PATH=/usr/bin:/bin"]},
     "conda": lambda top: {"environment": [f"CONDA_PREFIX={top}", f"CONDA_EXE={top}/bin/conda", f"PATH={top}/bin:/usr/bin:/bin"]},
     "ssh agent": lambda top: {"environment": [f"SSH_AUTH_SOCK={top}/open", "PATH=/usr/bin:/bin"]},
+    "detours": lambda top: {"environment": [f"A=/tmp/..{top}", f"B={top}/below/../below", f"C=/var/tmp/../..{top}/.", "PATH=/usr/bin:/bin"]},
     "all": lambda top: {"directory": top, "environment": [f"HOME={top}", f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
 }
 
