@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -71,7 +72,7 @@ class Build:
 
     def take(self, like):
         def here(text):
-            return text.replace(str(like.copy) + "/", str(self.copy) + "/")
+            return re.sub(re.escape(str(like.copy)) + r"\b", str(self.copy), text)
 
         shutil.copytree(like.dir, self.dir, symlinks=True, ignore=shutil.ignore_patterns("build.ninja"))
         self.tests = json.loads(here(json.dumps(like.tests)))

@@ -16,7 +16,8 @@ import run
 FILES = {
     "meson.build": "project('p', 'c')\nforeach name : ['less', 'nothing', 'slow', 'broken', 'toolless']\n"
                    "  test(name, executable(name, 'tests' / name + '.c', 'less.c'))\nendforeach\n"
-                   "foreach name : ['flaky', 'late']\n  test(name, find_program('tests' / name + '.sh'))\nendforeach\n",
+                   "foreach name : ['flaky', 'late']\n  test(name, find_program('tests' / name + '.sh'),\n"
+                   "  args: meson.project_source_root())\nendforeach\n",
     "less.c": "int less(int a, int b)\n{\n    return a < b;\n}\n",
     "tests/less.c": "int less(int, int);\nint main(void)\n{\n    return less(1, 2) && !less(2, 1) ? 0 : 1;\n}\n",
     "tests/nothing.c": "int main(void)\n{\n    return 0;\n}\n",
@@ -137,6 +138,17 @@ def check_changes(tree):
     expect("mended", run_list(tree, old, "--changed"), 0, "2 mutants for the change", "1 caught, 0 survived, 1 hung")
 
 
+def check_copies(tree):
+    """A build that was taken from another's has nothing to do with that one's folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [pathlib.Path(folder, number) for number in "01"]
+        for copy in copies:
+            run.copy_working_tree(tree, copy)
+        taken = run.Build(copies[1], run.Build(copies[0]))
+        if f"{copies[0]}" in json.dumps(taken.tests) + (taken.dir / "build.ninja").read_text(encoding="utf-8"):
+            sys.exit("a copy's tests are those of another copy")
+
+
 def check_shards():
     mutants = listed.read_list("".join(mutant(f"m{number}") for number in range(100)))
     shards = [listed.shard(mutants, part, 8) for part in range(1, 9)]
@@ -186,6 +198,7 @@ def main():
         commit(tree)
         listed_text = check_fates(tree)
         check_shards()
+        check_copies(tree)
         check_changes(tree)
         (tree / "less.c").write_text(FILES["less.c"], encoding="utf-8")
         check_check(tree, listed_text)
