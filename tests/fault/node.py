@@ -88,6 +88,10 @@ class Node:
         return subprocess.run([self.prefix / "bin" / program, *map(str, arguments)], env=self.env, cwd=self.top,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=check)
 
+    def begin(self, program, *arguments):
+        return subprocess.Popen([self.prefix / "bin" / program, *map(str, arguments)], env=self.env, cwd=self.top, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
     # ---- The daemon
 
     def start(self):

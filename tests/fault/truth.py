@@ -7,32 +7,34 @@ from dataclasses import dataclass
 
 LEDGER = ["CANCELLED", "COMPLETED", "FAILED", "GPU_OOM", "LOST"]
 KILLED = 128 + 9
+NOT_ASKED = 125  # of `carma run`, where the daemon did not answer
 READING_SECONDS = 20
 
 
 @dataclass
 class Launch:
     restart: int
+    at: float  # when it started
     status: int = None  # None: it was killed
 
 
 def read_book(path):
-    """([Launch], [errors]) of a job's own book."""
-    launches, wrong, pids = [], [], {}
+    """([Launch], [errors], the time of the last line) of a job's own book."""
+    launches, wrong, pids, at = [], [], {}, 0
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     for line in text.splitlines():
-        what, pid, ticks, _, value = line.split()
+        what, pid, ticks, at, value = line.split()
         if what == "twice":
             wrong.append(f"ran while an earlier launch still did: {text!r}")
         elif what == "start":
-            launches.append(Launch(int(value)))
+            launches.append(Launch(int(value), float(at)))
             pids[pid, ticks] = launches[-1]
         else:
             pids[pid, ticks].status = int(value)
     restarts = [launch.restart for launch in launches]
     if len(restarts) != len(set(restarts)):
         wrong.append(f"one launch ran twice: {text!r}")
-    return launches, wrong
+    return launches, wrong, float(at)
 
 
 def book_is_free(path):
@@ -46,11 +48,32 @@ def book_is_free(path):
             return False
 
 
-def check_job(node, submission, job, may_be_lost):
+def name_of(job):
+    return f"{job['name']}.{job['array']['index']}" if job["array"] else job["name"]
+
+
+def check_turn(node, submission, launches, state, by_name):
+    """The faults of one that waits for another's end."""
+    other = by_name[submission.after.name]["state"]
+    good = not submission.only_ok or other == "COMPLETED"
+    if launches and launches[0].at < read_book(node.books / submission.after.name)[2]:
+        return [f"ran before {submission.after.name} had ended"]
+    if launches and not good:
+        return [f"ran, and {submission.after.name} is {other}"]
+    return [f"is {state}, and {submission.after.name} is {other}"] if (state == "REFUSED") == good else []
+
+
+def check_job(node, submission, job, by_name, may_be_lost):
     """The faults of one acknowledged job."""
-    launches, wrong = read_book(node.books / submission.name)
+    launches, wrong, _ = read_book(node.books / submission.name)
     last = launches[-1].status if launches else None
     state = job["state"]
+    if submission.after:
+        wrong += check_turn(node, submission, launches, state, by_name)
+    if submission.attached and state in ("COMPLETED", "FAILED") and submission.attached.returncode not in (last, NOT_ASKED):
+        wrong.append(f"ended with {last}, and carma run with {submission.attached.returncode}")
+    if state == "REFUSED" and submission.after:
+        return wrong
     if state not in LEDGER:
         wrong.append(f"is {state}")
     if state == "LOST":
@@ -142,19 +165,19 @@ def check_store(node):
 
 def check(node, clients, jobs, may_be_lost):
     """All that is wrong, in lines; the daemon runs, has nothing more to do, and is stopped at last."""
-    by_id = {job["id"]: job for job in jobs}
-    names = [job["name"] for job in jobs]
+    by_id, by_name = {job["id"]: job for job in jobs}, {name_of(job): job for job in jobs}
+    names = [name_of(job) for job in jobs]
     wrong = [f"{name} is there {names.count(name)} times" for name in set(names) if names.count(name) > 1]
     if len(by_id) != len(jobs):
         wrong.append("one number was given to two jobs")
     known = {submission.name: submission for submission in clients.all}
     for submission in clients.acknowledged():
-        job = by_id.get(submission.id)
-        if not job or job["name"] != submission.name:
-            wrong.append(f"{submission.name} was acknowledged as job {submission.id}, which is {job and job['name']}")
+        job = by_name.get(submission.name)
+        if not job or (job["array"] or job)["id"] != submission.id:
+            wrong.append(f"{submission.name} was acknowledged as job {submission.id}, and is {job}")
     for job in jobs: # the unacknowledged ones as well
-        wrong += [f"job {job['id']} ({job['name']}) {what}"
-                  for what in check_job(node, known[job["name"]], job, may_be_lost)]
+        wrong += [f"job {job['id']} ({name_of(job)}) {what}"
+                  for what in check_job(node, known[name_of(job)], job, by_name, may_be_lost)]
     for submission in clients.all:
         if submission.name not in names and (node.books / submission.name).exists():
             wrong.append(f"{submission.name} ran, and there is no such job")

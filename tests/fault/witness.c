@@ -1,5 +1,5 @@
 /* Usage: witness FILE STATUS MILLISECONDS [--stray] [-- COMMAND ARGUMENT...]: a job of the fault tests, which keeps a
- * book of its own in FILE: a line when it starts and one when it ends.
+ * book of its own in FILE, or FILE.INDEX in an array: a line when it starts and one when it ends.
  *
  * All its processes hold one lock on FILE, which the kernel takes away with the last of them. A launch that finds it
  * taken runs at the same time as another, and says so. With a command, that is run and its status counts; --stray
@@ -54,14 +54,16 @@ static int run(char **command)
 
 int main(int argc, char **argv)
 {
-    const char *restart = getenv("CARMA_RESTART_COUNT");
+    const char *restart = getenv("CARMA_RESTART_COUNT"), *index = getenv("CARMA_ARRAY_TASK_ID");
+    char path[4096];
     int status, ms, next = 4;
 
     if (argc < 4)
         return EXIT_WITNESS;
     status = atoi(argv[2]);
     ms = atoi(argv[3]);
-    book = open(argv[1], O_RDWR | O_CREAT | O_APPEND, 0600); /* inherited by all that comes of this */
+    snprintf(path, sizeof path, "%s%s%s", argv[1], index ? "." : "", index ? index : "");
+    book = open(path, O_RDWR | O_CREAT | O_APPEND, 0600); /* inherited by all that comes of this */
     if (book < 0)
         return EXIT_WITNESS;
     if (flock(book, LOCK_EX | LOCK_NB) < 0)
