@@ -20,7 +20,8 @@ const code = (text) => h("code", null, text);
 /* What its submission asked for, as far as it says so: label, member of the API, form. A further field is a row. */
 const asked = [
     ["Project", "account"], ["Tags", "tags", (text) => text.split(",").join(", ")], ["GPU type wanted", "gpu_type", code],
-    ["Not on GPUs", "exclude_gpu"], ["Alone on its GPUs", "exclusive", yes], ["Not before", "begin"], ["Given up after", "deadline"],
+    ["Not on GPUs", "exclude_gpu"], ["Alone on its GPUs", "exclusive", yes], ["Not before", "begin"],
+    ["Given up after", "deadline_at_ns", (ns) => moment(ns, now_ns())],
     ["Slowdown, at most", "max_slowdown_permille", times], ["MPS threads, at most", "mps_threads_percent", (n) => `${n}%`],
     ["MPS memory, at most", "mps_memory_limit_bytes", size], ["Names its GPUs by", "visible_devices"],
     ["Processors, at most", "cpus"], ["Host memory, at most", "host_memory_bytes", size], ["Host limits not in force", "host_limits_gap"],
