@@ -47,7 +47,8 @@ run submit --parsable --gpu-memory 60G -- true "$secret"
 expect_ok submit --parsable --hold -- true
 until_field 1 placements.0.observed_bytes 3221225472
 wait_for '[ "$(field 1 modelled_energy_mj)" -gt 400000000 ]'
-scrape first
+# On a busy machine readings of the activity may be late: then it has no value.
+wait_for 'scrape first; [ "$(grep -c "^carma_gpu_sm_active_ratio{" "$T/first")" -eq "$(grep -c "^carma_gpu_jobs{" "$T/first")" ]'
 $exposition open "$CARMA_SOCKET" || fail "not OpenMetrics"
 "$CARMA" gpus --json >gpus.json
 python3 - "$SOURCE/tests/cli" "$T/first" "$hostile" <<'PYTHON' || fail "the first scrape: $(cat "$T/first")"
