@@ -135,6 +135,8 @@ class Case:
         restarts = None if self.event == "refusal" else int(back) # it may be refused again
         found = {self.target: (self.log, "CANCELLED", 0, 1, 0) if self.event == "kill" else
                  (self.log, "COMPLETED", restarts, 1 + (back and self.event != "refusal"), 1)}
+        if self.het and self.event == "refusal": # or the other component may be, once this one has begun
+            found[self.target] = (self.log, "COMPLETED", None, None, None)
         for other, log in self.others.items():
             if not self.het:
                 found[other] = (log, "COMPLETED", 0, 1, 1)
