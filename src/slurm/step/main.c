@@ -167,6 +167,18 @@ static const struct {
     int (*serve)(struct step *step);
 } verbs[] = {{"prolog", prolog}, {"start", start}, {"exit", end_of_task}, {"epilog", epilog}};
 
+/* Slurm ends the job whose task waits to begin: another helper would be granted a lease yet, and the job, which may be
+ * back in the queue by now, would run twice. */
+static void end_with_the_job(int signal)
+{
+    static const char answer[] = "end 1\n";
+    ssize_t ignored = write(STDOUT_FILENO, answer, sizeof answer - 1);
+
+    (void)signal;
+    (void)ignored;
+    _exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
     struct step step;
@@ -180,6 +192,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     signal(SIGPIPE, SIG_IGN); /* a plugin that is gone keeps no end from being told */
+    signal(SIGTERM,
+           strcmp(argv[2], "start") == 0 ? end_with_the_job : SIG_IGN); /* nor does the end of the job itself */
     umask(077);
     answer(HELPER_NAME " " HELPER_VERSION);
     answer_send();
