@@ -82,10 +82,11 @@ mkdir blocks inodes
 mount -t tmpfs -o size=64k none blocks && mount -t tmpfs -o size=64k,nr_inodes=1 none inodes || exit 77
 while read -r wanted options; do
     # shellcheck disable=SC2086
-    run submit --parsable --wait --gpu-memory 1G $options -- sh -c 'head -c 100000 /dev/zero || exit 3'
+    run submit --parsable --wait --gpu-memory 1G $options -- sh -c 'head -c 99999 /dev/zero && head -c 99999 /dev/zero >&2 || exit 3'
     grep -q " has failed: .*$wanted" "$T/err" && [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$options: $(cat "$T/err")"
 done <<EOF
 space.is.left.for.its.output.*/blocks/out':.free.some -o blocks/out
+space.is.left.for.its.output.*/blocks/err':.free.some -o /dev/null -e blocks/err
 output.file.*/inodes/out':.No.space.left.on.device:.free.some.space -o inodes/out
 checkpoint.directory.*/inodes/.*ckpt':.No.space.left.on.device:.free.some.space -o /dev/null --requeue -D inodes
 EOF

@@ -86,9 +86,9 @@ static void tell_host_oom(struct shepherd *s)
 }
 
 /* A program whose output cannot be written has no other way to say so. */
-static void tell_full(struct shepherd *s)
+static void tell_full(struct shepherd *s, const char *pattern)
 {
-    CLEANUP(free_ptr) char *path = launch_output_path(s->request.output, s->request.job, &s->request.array);
+    CLEANUP(free_ptr) char *path = launch_output_path(pattern, s->request.job, &s->request.array);
     CLEANUP(free_ptr) char *text = xasprintf("no space is left for its output '%s': free some", path);
 
     status_set_message(&s->status, text, strlen(text));
@@ -137,8 +137,8 @@ void ending_examine(struct shepherd *s)
     status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
     if (status->host_oom_own)
         tell_host_oom(s);
-    else if (said.full && !*status->message)
-        tell_full(s);
+    else if ((said.output_full || said.error_full) && !*status->message)
+        tell_full(s, said.output_full ? s->request.output : s->request.error);
 }
 
 void ending_conclude(struct shepherd *s)

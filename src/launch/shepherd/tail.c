@@ -103,7 +103,8 @@ static void classify_child(const struct shepherd_request *request, const struct 
         *verdict = other;
     if (verdict->kind == OUTPUT_NOTHING && !verdict->own_error && !verdict->outlived)
         classify_files(files, file_count, &answer);
-    answer.full = is_full(output) || is_full(error);
+    answer.output_full = is_full(output);
+    answer.error_full = is_full(error);
     if (say)
         append(output, say);
     if (write(fd, &answer, sizeof answer) == sizeof answer) /* else the shepherd takes it as no verdict */

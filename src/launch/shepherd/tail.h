@@ -14,8 +14,8 @@ struct tail_origin {
 /* What they say in all. */
 struct tail_verdict {
     struct classify_verdict verdict;
-    bool of_file; /* it is of another file than the two of the job */
-    bool full;    /* no space is left for one of these */
+    bool of_file;                 /* it is of another file than the two of the job */
+    bool output_full, error_full; /* no space is left for this one of these */
 };
 
 #define TAIL_REMOVE_LIMIT_MS 1000
