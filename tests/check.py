@@ -116,12 +116,12 @@ class Piece(NamedTuple):
 
 LANDING = [
     Piece("lint", 1, "format, clang-tidy, ruff, shellcheck, links of documents", lint),
-    Piece("sanitize", 4, "modules, parsers and one test of each door with address and undefined-behaviour sanitizers",
+    Piece("sanitize", 3, "modules, parsers and one test of each door with address and undefined-behaviour sanitizers",
           lambda: sanitized(*suites("unit", "property", "golden", "fuzz", "sanitized"), "--no-suite", "daily")),
     Piece("release", 5, "the other programs in the optimised build, Slurm, Python, documents, one kind of failure",
           lambda: optimised("landing", *suites("cli", "python", "layers", "smoke"),
                             "--no-suite", "daily", "--no-suite", "sanitized")),
-    Piece("mutants", 4, "mutants of the files and tests that the change touches",
+    Piece("mutants", 5, "mutants of the files and tests that the change touches",
           lambda: {python("mutants/run.py", "--changed"): 1}),
 ]
 QUICK = [
