@@ -52,7 +52,7 @@ static uint32_t number_of(const struct core *core, const char *name)
     return RECORD_NO_GPU;
 }
 
-/* "3", "0-2" (whose order the submission's check knows) or a UUID. */
+/* An item is "3", "0-2" or a UUID. The check of the submission has refused ranges that go backwards. */
 static int exclude(const struct core *core, char *item, uint64_t *excluded, struct error *err)
 {
     char *dash = isdigit((unsigned char)*item) ? strchr(item, '-') : NULL;

@@ -89,7 +89,7 @@ refused_by_tcp 'belongs to bob'
 try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 2
 [ "$status" -eq 0 ] || fail "alice's own job: $(cat "$T/err")"
 
-# By the Python client: who shows the token is alice; who shows none, another, or one that others can read, is refused.
+# The Python client shows alice's token and is alice. It is refused with no token, a wrong one, or one that others can read.
 as bob sh -c 'umask 077; head -c 32 /dev/zero | tr "\0" y >other'
 python="env PYTHONPATH=$SOURCE/python PYTHONDONTWRITEBYTECODE=1 python3 -c"
 ask='import carma; print(carma.submit("true", hold=True).info["user"])'

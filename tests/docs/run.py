@@ -264,7 +264,7 @@ def main(prefix, source, document, option=None):
             complaints += tables.tried(text, shell)
         finally:
             kill_all(directory)
-            if "image" in chosen and os.geteuid() != 0:  # its files are of other users, whom podman knows
+            if "image" in chosen and os.geteuid() != 0:  # podman has given its files to other users
                 subprocess.run(["podman", "unshare", "rm", "-rf", work / ".local"], env=environment, check=False)
     if option == "--update":
         pathlib.Path(source, document).write_text(text, encoding="utf-8")

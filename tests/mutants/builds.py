@@ -47,13 +47,6 @@ class Verdict:
     def __init__(self):
         self.lock, self.known, self.seconds = threading.Lock(), False, None
 
-    def __enter__(self):
-        self.lock.acquire()
-        return self
-
-    def __exit__(self, *_):
-        self.lock.release()
-
 
 class Build:
     """The build of a copy that is there already. `like` is the build of an equal copy: its build tree is taken whole, since
@@ -132,18 +125,22 @@ class Build:
         status = self.status(name, seconds, patience)
         return None if status is None else status in (0, SKIPPED)
 
+    def try_without_fault(self, name):
+        for _ in range(2):
+            start = time.monotonic()
+            status = self.status(name, MOST_SECONDS, PATIENCE_SECONDS)
+            if status == SKIPPED:
+                self.skipped.add(name)
+                return None
+            if status == 0:
+                return time.monotonic() - start
+        return None
+
     def seconds_without_fault(self, name):
         """How long the test takes to pass, a failure before that not counted; None: it fails twice, or is skipped. The first
         build that asks runs it, for all."""
-        with self.verdicts.setdefault(name, Verdict()) as verdict:
-            for _ in range(0 if verdict.known else 2):
-                verdict.known = True
-                start = time.monotonic()
-                status = self.status(name, MOST_SECONDS, PATIENCE_SECONDS)
-                if status == SKIPPED:
-                    self.skipped.add(name)
-                if status == 0:
-                    verdict.seconds = time.monotonic() - start
-                if status in (0, SKIPPED):
-                    break
+        verdict = self.verdicts.setdefault(name, Verdict())
+        with verdict.lock:
+            if not verdict.known:
+                verdict.seconds, verdict.known = self.try_without_fault(name), True
             return verdict.seconds

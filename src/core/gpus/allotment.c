@@ -87,13 +87,17 @@ static void note(const struct record_allotted *allotted, uint32_t gpu, struct re
     reason->until_ns = allotted->until_ns;
 }
 
-void allotment_note(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
+static void note_against(const struct core *core, const struct job *job, const struct record_allotted *allotted,
+                         uint32_t gpu, struct reason *reason)
 {
-    const struct record_allotted *allotted = allotment_against(core, job, gpu);
-
-    note(allotted, gpu->number, reason);
+    note(allotted, gpu, reason);
     reason->from_ns = allotted->from_ns > as_of_ns(core, job) ? allotted->from_ns : 0;
     reason->limit_ns = reason->from_ns ? left_before_ns(allotted, as_of_ns(core, job)) : 0;
+}
+
+void allotment_note(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
+{
+    note_against(core, job, allotment_against(core, job, gpu), gpu->number, reason);
 }
 
 bool allotment_keeps(const struct core *core, const struct job *job, struct reason *why)
@@ -107,7 +111,7 @@ bool allotment_keeps(const struct core *core, const struct job *job, struct reas
         against = allotment_against(core, job, core->gpus[i]);
         left += !against;
         if (against && (kept++ == 0 || against->until_ns < why->until_ns))
-            allotment_note(core, job, core->gpus[i], why);
+            note_against(core, job, against, i, why);
     }
     return left < job->wants->gpus && left + kept >= job->wants->gpus;
 }

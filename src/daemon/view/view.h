@@ -201,7 +201,7 @@ void job_view_set_message(struct job_view *view, const char *message);
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
                          bool detailed);
 
-/* `deadline_at_ns`, when its deadline is; null: it has none. For those who see its submission. */
+/* Adds `deadline_at_ns`, the time of its deadline, or null. Only those who see its submission may get it. */
 void job_view_add_deadline(const struct job_view *view, json_t *json);
 
 /* GPUs times how long it has run on them, in all its launches. Of one that runs: for as long as it is known to have

@@ -167,8 +167,8 @@ static const struct {
     int (*serve)(struct step *step);
 } verbs[] = {{"prolog", prolog}, {"start", start}, {"exit", end_of_task}, {"epilog", epilog}};
 
-/* Slurm ends the job whose task waits to begin: another helper would be granted a lease yet, and the job, which may be
- * back in the queue by now, would run twice. */
+/* Slurm ends a job whose task waits to begin. The plugin must not ask by another helper: that one might get a lease,
+ * and the job might be in the queue again already. It would run twice. */
 static void end_with_the_job(int signal)
 {
     static const char answer[] = "end 1\n";
