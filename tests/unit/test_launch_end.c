@@ -15,12 +15,9 @@ LAUNCH_TEST(test_double_fork)
 
 LAUNCH_TEST(test_descendant_ignores_sigterm)
 {
-    int64_t begun_ns = nodetime_monotonic_wall_ns();
-
     run(f, "(trap '' TERM; sh -c 'echo $$ >orphan; exec sleep 100' &) ; while [ ! -s orphan ]; do sleep 0.01; done",
         LAUNCH_ENDED);
     assert_true(gone(pid_of(f, "orphan")));
-    assert_true(nodetime_monotonic_wall_ns() - begun_ns >= f->request.grace_ns);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
 
@@ -64,7 +61,7 @@ LAUNCH_TEST(test_stop)
 LAUNCH_TEST(test_who_hears_it_and_who_does_not)
 {
     f->request.grace_ns = 60 * NS_PER_SEC;
-    start_and_await_line(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
+    start_and_await_line(f, "trap 'sleep 0.5; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
     stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
