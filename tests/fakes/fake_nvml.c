@@ -15,7 +15,8 @@
  *     always-short            the process lists never fit
  *     mps                     GPU 0 has MPS clients: pid 1000, in both lists, and pid 2000, only in the MPS list
  *     mps=N                   the MPS lists return N
- *     lost                    GPU 1 is lost (all its queries fail); lost-late: only from its power reading on
+ *     lost                    GPU 1 is lost (all its queries fail); lost-late: only from its power reading on;
+ *                             lost-as=N: they return N
  *     no-handle               GPU 1's handle is not to be had
  *     utilization=N power=N energy=N   these queries return N
  *     busy=N                  utilisation in percent
@@ -30,7 +31,7 @@
  *     uuid=N                  nvmlDeviceGetUUID returns N
  *     long-uuid               UUIDs, of instances too, are longer than any of today's
  *     gone=N                  counting and every device's handle return N, as after a driver reload
- *     gone-later=N            the same from the second look at GPU 0 on
+ *     gone-later=N            the same from the second look at GPU 0 on; gone-between=N: from after it
  *     power-mw=N energy-mj=N total=N   these values (MiB of memory in all)
  *     xid=N                   an Xid N of GPU 1 is reported, once for as long as the word stays the same
  *     xid-elsewhere           ... of a device that was never asked for
@@ -88,7 +89,9 @@ static int looks; /* at GPU 0 */
 
 static int gone(void)
 {
-    return looks > 0 && code("gone-later") ? code("gone-later") : code("gone");
+    if (looks > 0 && code("gone-later"))
+        return code("gone-later");
+    return looks > 1 && code("gone-between") ? code("gone-between") : code("gone");
 }
 
 int V2(nvmlInit)(void)
@@ -125,14 +128,18 @@ int V2(nvmlDeviceGetHandleByIndex)(unsigned int index, struct nvml_device **devi
 static struct nvml_device instances[2] = {{0, 1}, {0, 3}}, stranger = {7, 0};
 #endif
 
-static bool lost(const struct nvml_device *device)
+static int lost(const struct nvml_device *device)
 {
-    return device->index == 1 && has("lost", NULL);
+    if (device->index != 1)
+        return NVML_SUCCESS;
+    if (looks > 1 && code("gone-between"))
+        return code("gone-between");
+    return has("lost", NULL) ? NVML_ERROR_GPU_IS_LOST : code("lost-as");
 }
 
 static int unless_lost(const struct nvml_device *device, int answer)
 {
-    return lost(device) ? NVML_ERROR_GPU_IS_LOST : answer;
+    return lost(device) ? lost(device) : answer;
 }
 
 /* The text, and the index of the GPU. */
@@ -205,7 +212,7 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
 
     look(device);
     if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
+        return lost(device);
     if (memory->version != NVML_VERSION(struct nvml_memory_v2, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     memory->total = (instance ? 4864 : (unsigned long long)number("total", 40960)) * MIB;
@@ -252,7 +259,7 @@ static int list(const struct nvml_device *device, bool mps, int version, size_t 
     unsigned int first = 0;
 
     if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
+        return lost(device);
     if (device->instance && code("mig-lists"))
         return code("mig-lists");
     if (version == 3 && code("v3"))
@@ -376,7 +383,7 @@ int nvmlGpmSampleFree(struct nvml_gpm_sample *sample)
 int nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sample *sample)
 {
     if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
+        return lost(device);
     if (device->instance || (device->index == 0 && mig()))
         return NVML_ERROR_INVALID_ARGUMENT;
     clock_gettime(CLOCK_MONOTONIC, &sample->at);
@@ -433,7 +440,7 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get)
 int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
 {
     if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
+        return lost(device);
     if (device->index != 0 || device->instance)
         return NVML_ERROR_NOT_SUPPORTED;
     *current = *pending = mig() ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;

@@ -100,11 +100,13 @@ TEST(test_identity_that_is_not_told)
     end();
 }
 
-/* Where the driver was unloaded or replaced, only a new session helps. */
+/* Where the driver was unloaded or replaced, be it during a look, only a new session helps. */
 static const struct {
     const char *words;
     bool over;
-} a_driver_reload[] = {{"gone=1", true}, {"gone=9", true}, {"gone=18", true}, {"gone=999", false}, {"gone=15", false}};
+} a_driver_reload[] = {{"gone=1", true},     {"gone=9", true},     {"gone=18", true},
+                       {"gone=999", false},  {"gone=15", false},   {"gone-between=9", true},
+                       {"lost-as=1", false}, {"lost-as=9", false}, {"lost", false}};
 
 EACH_ROW(TEST, test_a_driver_reload, a_driver_reload)
 {

@@ -187,13 +187,22 @@ static void explain_denied(unsigned denied, struct gpu_node_reading *out)
              ": run as root, or set the driver's NVreg_RestrictProfilingToAdminUsers=0");
 }
 
-/* Whether no GPU answers because the driver was unloaded or replaced. */
-static bool session_over(const struct gpu_node_reading *reading)
+/* The code by which the driver was unloaded or replaced, maybe between one GPU and the next; NVML_SUCCESS: it was not.
+ * A GPU that answers so alone, while the driver still counts, is one that failed. */
+static int session_end(const struct nvml *nvml, const struct gpu_node_reading *reading)
 {
+    uint32_t over = 0;
+    unsigned int count;
+    int code = NVML_SUCCESS;
+
     for (uint32_t i = 0; i < reading->count; i++)
-        if (!nvml_session_over(reading->gpus[i].error))
-            return false;
-    return reading->count > 0;
+        if (nvml_session_over(reading->gpus[i].error)) {
+            code = reading->gpus[i].error;
+            over++;
+        }
+    if (over < reading->count && code != NVML_SUCCESS)
+        code = nvml->calls.count(&count);
+    return nvml_session_over(code) ? code : NVML_SUCCESS;
 }
 
 static int nvml_read(void *state, struct gpu_node_reading *out, struct error *err)
@@ -216,8 +225,9 @@ static int nvml_read(void *state, struct gpu_node_reading *out, struct error *er
         wanted += 1 + nvml->devices.items[i]->mig.count;
     }
     nvml_devices_touch(&nvml->devices, -1);
-    if (session_over(out))
-        return cannot_serve(nvml, "lost its driver", out->gpus[0].error, err);
+    code = session_end(nvml, out);
+    if (code != NVML_SUCCESS)
+        return cannot_serve(nvml, "lost its driver", code, err);
     if (wanted > GPU_MAX_DEVICES)
         snprintf(out->limits, sizeof out->limits,
                  "%zu GPUs and MIG instances are more than the %d that carma can use: the last are left out", wanted,
