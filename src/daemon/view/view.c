@@ -7,6 +7,36 @@
 #include "base/text/printable.h"
 #include "daemon/view/owners.h"
 
+const struct job_view_run view_never_ran = {.unused_since_ns = -1,
+#define VIEW(part, type, member, name, since, first, form) IF_RUN_##part(.member = first, )
+#include "daemon/view/view_fields.def"
+                                            .shown = {
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) .member = absent,
+#include "core/job_state.def"
+                                            }};
+
+struct job_view_run *job_view_run(struct job_view *view)
+{
+    struct job_view_run *run;
+
+    if (view->run != &view_never_ran)
+        return (struct job_view_run *)view->run;
+    run = xmalloc(sizeof *run);
+    *run = view_never_ran;
+    view->run = run;
+    return run;
+}
+
+void job_view_run_free(struct job_view *view)
+{
+    if (view->run == &view_never_ran)
+        return;
+    free(view->run->progress);
+    free((struct job_view_run *)view->run);
+    view->run = &view_never_ran;
+}
+
 static void job_view_free(struct job_view *view)
 {
     job_view_forget_inputs(view);
@@ -20,7 +50,7 @@ static void job_view_free(struct job_view *view)
     free(view->placements);
     free(view->message);
     free(view->unreadable);
-    free(view->progress);
+    job_view_run_free(view);
     free(view);
 }
 
@@ -83,12 +113,9 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     if (!views->no_wants)
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
-#define VIEW(type, member, name, since, first, form) view->member = first;
+#define VIEW(part, type, member, name, since, first, form) IF_JOB_##part(view->member = first;)
 #include "daemon/view/view_fields.def"
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) view->shown.member = absent;
-#include "core/job_state.def"
-    view->unused_since_ns = -1;
+    view->run = &view_never_ran;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
