@@ -112,7 +112,7 @@ struct store_history history_row_of(const struct job_view *view)
         .peak_bytes = view->run->peak_bytes,
         .user = job_view_user(view) ? job_view_user(view) : "",
         .name = view->name ? common_text_first(view->name) : "",
-        .workload = view->workload,
+        .workload = job_view_workload(view),
         .last_reserved_bytes = view->reserved_bytes,
         .last_reservation_source = memory_source_name(view->reservation_source),
         .model = view->common->estimate.model ? view->common->estimate.model : "",

@@ -99,7 +99,7 @@ static uint32_t neighbours_of(const struct daemon *daemon, const struct job_view
 /* As the core has learned it of the workload; null: it has not. */
 static json_t *activity_of(const struct daemon *daemon, const struct job_view *view)
 {
-    int32_t permille = core_observed_activity(daemon->core, view->wants->uid, view->workload);
+    int32_t permille = core_observed_activity(daemon->core, view->wants->uid, job_view_workload(view));
 
     return integer_or_null(permille, permille > 0);
 }

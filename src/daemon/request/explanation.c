@@ -122,7 +122,8 @@ json_t *explanation_untried(const struct daemon *daemon, const struct job_view *
 
 json_t *explanation_run_times(const struct daemon *daemon, const struct job_view *view, enum access_view access)
 {
-    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
+    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, job_view_workload(view))
+                                : json_null();
 }
 
 /* ---- When it is expected to start ---- */
@@ -203,11 +204,11 @@ static struct forecast_job known_of(struct question *question, const struct job_
                                              : -1};
 
     for (enum past_runs_of whose = PAST_RUNS_OF_WORKLOAD; whose < PAST_RUNS_OF_NOBODY && !job.count; whose++) {
-        const struct times *times = times_of(question, whose, view->wants->uid, view->workload ? view->workload : "");
+        const struct times *times = times_of(question, whose, view->wants->uid, job_view_workload(view));
         if (!times->count)
             continue;
         if (whose != PAST_RUNS_OF_WORKLOAD || times->count < PAST_RUNS_LEAST) /* its runs will be short together */
-            job.drawn_by = view->workload ? digest_add(DIGEST_EMPTY, view->workload, strlen(view->workload)) : 0;
+            job.drawn_by = digest_add(DIGEST_EMPTY, job_view_workload(view), strlen(job_view_workload(view)));
         job.basis = bases[whose];
         job.times_ns = times->ns;
         job.count = times->count;

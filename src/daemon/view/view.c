@@ -46,7 +46,7 @@ static void job_view_free(struct job_view *view)
     common_texts_leave(&view->views->texts, view->user);
     common_specs_leave(&view->views->specs, view->common);
     common_wants_leave(&view->views->wants, view->wants);
-    free(view->workload);
+    common_texts_leave(&view->views->texts, view->workload);
     free(view->placements);
     free(view->message);
     free(view->unreadable);
@@ -101,7 +101,7 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
+static struct job_view *add(struct views *views, uint64_t id)
 {
     struct job_view *view = xcalloc(1, sizeof *view);
 
@@ -109,7 +109,6 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->state = JOB_STATE_COUNT;
     view->views = views;
     view->gid = OWNER_UNKNOWN;
-    job_view_take_spec(view, spec, estimate);
     if (!views->no_wants)
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
@@ -119,6 +118,24 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
+    return view;
+}
+
+struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
+{
+    struct job_view *view = add(views, id);
+
+    job_view_take_spec(view, spec, estimate);
+    return view;
+}
+
+struct job_view *views_add_like(struct views *views, uint64_t id, const struct job_view *earlier)
+{
+    struct job_view *view = add(views, id);
+
+    job_view_share_spec(view, earlier);
+    view->user = common_texts_share(earlier->user);
+    view->gid = earlier->gid;
     return view;
 }
 
@@ -172,9 +189,9 @@ void job_view_set_wants(struct job_view *view, const struct record_submitted *wa
     if (view->wants)
         job_view_move_stored(view, view->wants->uid, common->uid);
     common_wants_leave(&view->views->wants, view->wants);
-    free(view->workload);
+    common_texts_leave(&view->views->texts, view->workload);
     view->wants = common;
-    view->workload = xstrdup(wants->workload);
+    view->workload = common_texts_join_one(&view->views->texts, *wants->workload ? wants->workload : NULL);
     job_view_charge_held(view);
 }
 
@@ -182,7 +199,7 @@ struct record_submitted job_view_wants(const struct job_view *view)
 {
     struct record_submitted wants = *view->wants;
 
-    snprintf(wants.workload, sizeof wants.workload, "%s", view->workload);
+    snprintf(wants.workload, sizeof wants.workload, "%s", job_view_workload(view));
     return wants;
 }
 
@@ -197,6 +214,11 @@ void job_view_set_user(struct job_view *view, const char *user)
 const char *job_view_user(const struct job_view *view)
 {
     return common_text_first(view->user);
+}
+
+const char *job_view_workload(const struct job_view *view)
+{
+    return view->workload ? common_text_first(view->workload) : "";
 }
 
 void job_view_forget_inputs(struct job_view *view)

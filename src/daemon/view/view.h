@@ -55,7 +55,7 @@ extern const struct job_view_run view_never_ran;
 struct job_view {
     uint64_t id;
     const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
-    char *workload;                       /* owned */
+    struct common_text *workload;         /* job_view_workload() */
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
@@ -131,16 +131,22 @@ struct job_view *views_find(const struct views *views, uint64_t id);
 /* A submission's spec and estimate, taken over; before its SUBMITTED record is folded. */
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate);
 
+/* The same of the next job of an array, which has all of that, and the user, in common with an earlier one. */
+struct job_view *views_add_like(struct views *views, uint64_t id, const struct job_view *earlier);
+
 /* A view's state was filled in by job_view_from_text. */
 void views_loaded(struct views *views, struct job_view *view);
 
 /* Its submission is stored: from now on it is shown. */
 void views_show(struct views *views, struct job_view *view);
 
-/* Whether anybody is to see it. */
 /* Its user's name; NULL: not known. */
 const char *job_view_user(const struct job_view *view);
 
+/* Identifies runs of "the same" job; "": it has none. */
+const char *job_view_workload(const struct job_view *view);
+
+/* Whether anybody is to see it. */
 bool job_view_is_shown(const struct job_view *view);
 
 /* As if it had never been. Nobody may have it in hand. */
@@ -187,6 +193,7 @@ struct record_submitted job_view_wants(const struct job_view *view);
 
 /* Inside view only: both are taken over, by a new one. */
 void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate);
+void job_view_share_spec(struct job_view *view, const struct job_view *other);
 
 /* The words of its array; false: it is of none. */
 bool job_view_array_words(const struct job_view *view, struct array_words *words);

@@ -208,7 +208,7 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
         job_view_move_stored(view, read.wants->uid, view->wants->uid);
     }
     common_wants_leave(&view->views->wants, read.wants);
-    free(read.workload);
+    common_texts_leave(&view->views->texts, read.workload);
     common_texts_leave(&view->views->texts, read.user);
     free(read.message);
     free(read.placements);
