@@ -104,7 +104,8 @@ static void take_reserve(struct features *features, const struct capture *captur
     replay->peak_reserved_bytes =
         replay->peak_tensor_bytes +
         (int64_t)(reserve->of_held * (double)replay->held_tensor_bytes +
-                  reserve->of_passing * (double)(replay->peak_tensor_bytes - replay->held_tensor_bytes));
+                  reserve->of_passing * (double)(replay->peak_tensor_bytes - replay->held_tensor_bytes) +
+                  reserve->bytes);
     features->out_of_memory = replay->peak_tensor_bytes > limit_bytes;
 }
 
