@@ -39,8 +39,8 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
 }
 
 /* Of a job that fits, though with all the workspaces that cuDNN would choose it does not: of what these take beyond the
- * rest, the share that there is room for. 22 measured runs on the A100 40 GB were such ones, before this was tried on
- * another card (docs/estimation.md). A negative number: it is no such job. */
+ * rest, the share that there is room for (docs/estimation.md compares it with 22 such runs on an A100, and three on
+ * another card). A negative number: it is no such job. */
 static double crowded_bytes(const struct features *features, double limit_bytes)
 {
     double wanted_bytes = (double)features->replays[features->base].peak_reserved_bytes;
