@@ -1,10 +1,11 @@
 /* What the allocator holds beyond the tensors. In one replay it depends on sizes by chance: a tensor finds the block of
  * another, or does not, and a training with longer sequences may seem to need less. The tensors' peak itself only grows
  * with sequence, batch and rank. So trainings of seven sizes are replayed, with short samples and the usual rank. The
- * least of what they hold more is always there, a share of the model: its blocks are rounded. The rest is a share of
- * the tensors that come and go. It is made to fall nowhere (neighbours that fall have their mean: isotonic regression),
- * and interpolated over the logarithm of the tokens. Where samples differ in length, over that of one sample's: a
- * larger batch of them leaves fragments as well. */
+ * least of what they hold more is always there, a share of the model (its blocks are rounded), and so is the least of
+ * the rest, a share of the tensors that come and go. The bytes that are left are made to fall nowhere (neighbours that
+ * fall have their mean: isotonic regression), and interpolated over the logarithm of the tokens; beyond the largest
+ * size they grow with these. Where samples differ in length, all of the rest is a share that falls nowhere,
+ * interpolated over one sample's tokens: a larger batch of them leaves fragments as well. */
 #include <math.h>
 
 #include "base/memory.h"
