@@ -12,6 +12,13 @@ sys.path.insert(0, str(common.ROOT / "tests" / "slurm"))
 import lab  # noqa: E402
 
 
+def contain():
+    """All that this program starts ends with it, however it ends. Returns in a process of its own."""
+    if "CONTAIN_PID" not in os.environ:
+        program = common.ROOT / "tests/contain.py"
+        os.execv(sys.executable, [sys.executable, "-S", "-B", str(program), sys.executable, "-B", *sys.argv])
+
+
 class Cluster(lab.Lab):
     """Jobs of the trace by sbatch, each with times of its own in the folder `out`."""
 

@@ -105,7 +105,7 @@ def await_all(cluster, jobs):
             energy_j, since = cluster.energy_j(), time.monotonic()
         elif set(states.values()) == {"COMPLETED"} or time.monotonic() - since > SURE_S:
             break
-        time.sleep(0.25)
+        time.sleep(1)  # squeue is work for slurmctld; what ends has its own stamp
     return energy_j if energy_j is not None else cluster.energy_j()
 
 
