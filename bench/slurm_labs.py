@@ -23,6 +23,7 @@ class Cluster(lab.Lab):
     """Jobs of the trace by sbatch, each with times of its own in the folder `out`."""
 
     name, user = None, "65534"  # nobody, an ordinary user
+    period_s = 5  # the default
 
     def __init__(self, build, scale):
         super().__init__(build / "bin" / "carma", common.ROOT, build / "meson", scale)

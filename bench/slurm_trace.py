@@ -9,6 +9,7 @@ import time
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 PATIENCE_S = 900  # of wall time, after the last submission
 SURE_S = 30  # an agent may still put a job back that Slurm calls FAILED: it looks for so long
+REST_S = 5  # between two of squeue, which is work for slurmctld, while jobs have not ended
 JITTER = 0.03
 
 
@@ -96,7 +97,11 @@ def submit_all(cluster, entries, faster, seed):
 def await_all(cluster, jobs):
     """The energy when the last one had ended."""
     energy_j, since, end = None, None, time.monotonic() + PATIENCE_S
+    stamps = [cluster.dir / "out" / f"{job.slurm}.ended" for job in jobs]
     while time.monotonic() < end:
+        rest = time.monotonic() + REST_S
+        while time.monotonic() < rest and not all(stamp.exists() for stamp in stamps):
+            time.sleep(0.2)
         lines = cluster.run(["squeue", "-h", "-r", "-t", "all", "-o", "%i %T"], check=False).splitlines()
         states = dict(line.split() for line in lines)
         if len(states) < len(jobs) or not set(states.values()) <= ENDED:
@@ -105,7 +110,7 @@ def await_all(cluster, jobs):
             energy_j, since = cluster.energy_j(), time.monotonic()
         elif set(states.values()) == {"COMPLETED"} or time.monotonic() - since > SURE_S:
             break
-        time.sleep(1)  # squeue is work for slurmctld; what ends has its own stamp
+        time.sleep(0.5)
     return energy_j if energy_j is not None else cluster.energy_j()
 
 

@@ -78,6 +78,7 @@ def free_ports(count):
 
 class Lab:
     profile = "a100x4-40g"
+    period_s = 1  # between an agent's looks at its node
 
     def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
@@ -285,7 +286,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
 
     def start_agent(self, node, **env):
         self.start("agent-" + node, [self.build / "src/slurm/agent/carma-slurm-agent", "--socket", self.socket(node),
-                                     "--spool", self.dir / "agent" / node, "--node", node, "--period", "1"], **env)
+                                     "--spool", self.dir / "agent" / node, "--node", node, "--period", self.period_s], **env)
 
     def kill(self, name, number=signal.SIGKILL):
         process = self.running.pop(name)
