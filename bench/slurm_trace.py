@@ -37,6 +37,7 @@ class Job:
 class Result:
     jobs: list
     left_out: int  # that the cluster cannot express
+    late_s: float  # by the nodes' clock, the latest submission behind its time: of a machine too busy for this pace
     makespan_s: float
     energy_j: float
     refusals: list
@@ -76,7 +77,7 @@ def script(cluster, entry, seed):
 
 def submit_all(cluster, entries, faster, seed):
     """faster: of the arrivals, beside the cluster's clock."""
-    jobs, left_out, began = [], 0, time.monotonic()
+    jobs, left_out, late_s, began = [], 0, 0, time.monotonic()
     for number, entry in enumerate(entries):
         request = cluster.request(entry.workload, number)
         if request is None:
@@ -85,13 +86,15 @@ def submit_all(cluster, entries, faster, seed):
         count = len(entry.tasks)
         if count > 1:
             request += [f"--array=0-{count - 1}", "-o", f"{cluster.dir}/out/%A_%a"]
-        time.sleep(max(0, began + entry.arrival_s / faster / cluster.scale - time.monotonic()))
+        early_s = began + entry.arrival_s / faster / cluster.scale - time.monotonic()
+        time.sleep(max(0, early_s))
+        late_s = max(late_s, -early_s * cluster.scale)
         submitted_ns = time.monotonic_ns()
         slurm = cluster.sbatch(*request, "-J", entry.workload["id"], wrap=script(cluster, entry, seed * 1000 + number * 10),
                                user=entry.user)
         jobs += [Job(entry.workload, f"{slurm}_{task}" if count > 1 else slurm, task == entry.short, submitted_ns, cluster.scale)
                  for task in range(count)]
-    return jobs, left_out
+    return jobs, left_out, late_s
 
 
 def await_all(cluster, jobs):
@@ -128,7 +131,7 @@ def look_at(cluster, job):
 
 def play(cluster, entries, faster, seed):
     before_j = cluster.energy_j()
-    jobs, left_out = submit_all(cluster, entries, faster, seed)
+    jobs, left_out, late_s = submit_all(cluster, entries, faster, seed)
     after_j = await_all(cluster, jobs)
     for job in jobs:
         look_at(cluster, job)
@@ -136,4 +139,4 @@ def play(cluster, entries, faster, seed):
     makespan_s = (max(job.ended_ns for job in jobs) - jobs[0].submitted_ns) / 1e9 * scale
     drained = cluster.run(["sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N %E"]).splitlines()
     refusals = [found for path in (cluster.dir / "out").iterdir() for found in cluster.refusals(path.read_text(errors="replace"))]
-    return Result(jobs, left_out, makespan_s, after_j - before_j, refusals, cluster.hand_shakes_ms(), drained)
+    return Result(jobs, left_out, late_s, makespan_s, after_j - before_j, refusals, cluster.hand_shakes_ms(), drained)
