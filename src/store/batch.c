@@ -187,10 +187,8 @@ int store_batch_save(const struct store_batch *batch, int fd, struct error *err)
     for (size_t first = 0, next; !rc && first < batch->count; first = next) {
         struct bit bit = {0};
 
-        for (next = first; next < batch->count && bit.count < BIT_ROWS && bit.bytes < PART_BYTES; next++) {
-            bit.bytes += batch->rows[next].length;
-            bit.count++;
-        }
+        for (next = first; next < batch->count && bit.count < BIT_ROWS && bit.bytes < PART_BYTES; next++, bit.count++)
+            bit.bytes = batch->rows[next].offset + batch->rows[next].length - batch->rows[first].offset;
         rc = save_bit(batch, first, bit, fd, err);
     }
     return rc;
