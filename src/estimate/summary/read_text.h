@@ -78,7 +78,7 @@ bool slice_ends(struct slice slice, const char *text);
 size_t slice_find(struct slice slice, const char *text);
 size_t slice_find_char(struct slice slice, char c);
 /* All of it, at least `least` bytes, is the one character. */
-bool slice_is_rule(struct slice slice, const char *character, size_t least);
+bool slice_is_rule(struct slice slice, char character, size_t least);
 /* Bytes before character (not byte) number `column`; its length where it is shorter. */
 size_t slice_column(struct slice slice, size_t column);
 size_t slice_columns(struct slice slice); /* its characters */
@@ -88,8 +88,8 @@ bool parse_count(struct slice slice, int64_t *count);
 /* All of it is a decimal number: "9,408", "0.57". */
 bool parse_decimal(struct slice slice, double *value);
 
-/* The first shape in the text: "[-1, 64, 8, 8]", "(None, 8)", the first of "[(None, 8), (None, 4)]". -EINVAL with err
- * set where a dimension is out of range; known is false where the text has no shape ("--", "?", "multiple"). */
+/* The first shape in the text: "[-1, 64, 8, 8]", the first of "[[-1, 8], [-1, 4]]". -EINVAL with err set where a
+ * dimension is out of range; known is false where the text has no shape ("--", "?", "multiple"). */
 int parse_shape(const struct reader *reader, struct slice slice, struct shape *shape);
 
 /* A parameter count in the range of a layer's, else -EINVAL with err set. `line`: of the row. */

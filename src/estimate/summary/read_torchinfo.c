@@ -253,7 +253,7 @@ static int finish(struct reader *reader, struct table *table)
     ret = check_rows(reader, table, hidden);
     if (ret)
         return ret;
-    footer_apply(&table->footer, reader, 0);
+    footer_apply(&table->footer, reader);
     fill_attention(reader);
     /* its ancestor leaves the batch open and means 1024 * 1024 bytes by MB */
     scale = list->batch_size < 1 ? 1048576.0 / MEGABYTE : 1;
@@ -274,7 +274,7 @@ int read_torchinfo(struct reader *reader)
         struct slice line = slice_trim(reader->line);
         if (line.length == 0)
             continue;
-        if (slice_is_rule(line, "=", 8)) {
+        if (slice_is_rule(line, '=', 8)) {
             /* without an input there are no sizes after the counts */
             counted = table.footer.counts[FOOTER_NON_TRAINABLE].line > 0;
             if (counted && !table.footer.operations.line)

@@ -134,7 +134,7 @@ static int finish(struct reader *reader, struct table *table)
         ret = check_pass(table, reader);
     if (ret)
         return ret;
-    footer_apply(&table->footer, reader, 0);
+    footer_apply(&table->footer, reader);
     warn_recurrent(reader);
     fill_attention(reader);
     input_from_bytes(reader->list, input->value, input->slack);
@@ -150,7 +150,7 @@ int read_torchsummary(struct reader *reader)
         struct slice line = slice_trim(reader->line);
         if (line.length == 0)
             continue;
-        if (slice_is_rule(line, "=", 8) || slice_is_rule(line, "-", 8)) {
+        if (slice_is_rule(line, '=', 8) || slice_is_rule(line, '-', 8)) {
             rules++;
             continue;
         }
