@@ -134,17 +134,15 @@ cmp -s capped.json "$T/out" && fail "$said: --set did nothing"
 
 # Pictures.
 if draws_pictures; then
-    expect_ok simulate --trace four.csv --compare exclusive,thesis/settle=60s --plot pictures
-    for words in 'compare:thesis/settle=60s' 'timeline-exclusive:exclusive (simulated)' 'timeline-thesis,settle=60s:GPU 3'; do
-        grep -qF "${words#*:}" "pictures/${words%%:*}.svg" || fail "$said: not in its picture: $words"
-    done
+    plot=$SOURCE/integrations/bench_plot.py
+    expect_ok simulate --trace four.csv --compare exclusive,thesis/settle=60s --json
+    "$plot" "$T/out" compare.svg && grep -qF thesis/settle=60s compare.svg || fail "no picture of a comparison"
+    expect_ok simulate --trace four.csv --policy thesis --timeline gpus.csv
+    "$plot" gpus.csv gpus.svg && grep -qF 'GPU 3' gpus.svg || fail "no picture of a time line"
     # Jobs that are all refused make an empty picture.
-    ends 3 simulate --trace four.csv --gpu-memory 1G --estimator oracle --plot pictures --json
-    grep -q . pictures/timeline-default.svg || fail "$said: no picture"
+    ends 3 simulate --trace four.csv --gpu-memory 1G --estimator oracle --timeline gpus.csv
+    "$plot" gpus.csv none.svg && grep -q . none.svg || fail "$said: no picture"
 fi
-mkdir without
-echo 'raise ImportError' >without/matplotlib.py
-PYTHONPATH=$PWD/without expect_error 1 "apt install python3-matplotlib" simulate --trace four.csv --compare exclusive,thesis --plot pictures
 
 # Refusals: one line with the file, the line and the value where there are such.
 printf 'arrival_s,workload\n-1,resnet\n' >negative.csv
