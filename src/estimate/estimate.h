@@ -11,7 +11,6 @@
 #include "estimate/program/lower.h"
 #include "estimate/profile.h"
 #include "estimate/program/replay.h"
-#include "estimate/step_time.h"
 #include "estimate/transformer/transformer.h"
 
 #define ESTIMATE_QUANTILE_PERMILLE 980 /* asked for where nobody says otherwise: too little for one job in fifty */
@@ -45,7 +44,6 @@ struct estimate {
     int32_t smocc_permille;  /* SM occupancy; -1: not known */
     const char *family;      /* of networks: "mlp", "cnn", "transformer", "other"; NULL: not known */
     int64_t parameter_bytes; /* with that, they name the model whatever its batch size */
-    struct step_time step;   /* by a roofline, on the profile's GPU */
     /* 1000: measured on just this. Low: unknown layers, missing shapes, an untested kind. */
     int32_t confidence_permille;
     int32_t error_permille; /* its usual error, by which it is combined with others: combine.h */

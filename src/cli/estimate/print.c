@@ -36,28 +36,6 @@ static void print_activity(const struct estimate *estimate)
 }
 
 /* "52.2", "1240" */
-static char *ms_of(int64_t ns, char text[UNITS_TEXT])
-{
-    double ms = (double)ns / 1e6;
-
-    snprintf(text, UNITS_TEXT, ms < 100 ? "%.3g" : "%.0f", ms);
-    return text;
-}
-
-static void print_step(const struct step_time *step)
-{
-    const struct spread_figure *sm = &step->smact_permille, *dram = &step->dram_permille;
-    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
-
-    if (!step->known)
-        return;
-    printf("Step time    %s ms by a roofline; %s to %s ms in 8 of 10 trainings\n", ms_of(step->step_ns.median, median),
-           ms_of(step->step_ns.low, low), ms_of(step->step_ns.high, high));
-    printf("             meanwhile SM activity %.0f%% (%.0f to %.0f%%), DRAM activity %.0f%% (%.0f to %.0f%%)\n",
-           (double)sm->median / 10, (double)sm->low / 10, (double)sm->high / 10, (double)dram->median / 10,
-           (double)dram->low / 10, (double)dram->high / 10);
-}
-
 static void print_model(const struct estimate_input *input)
 {
     const struct training *training = &input->question.training;
@@ -83,7 +61,6 @@ void estimate_print(const struct estimate_input *input, const struct estimate_an
 
     print_memory(answer, input->question.quantile_permille);
     print_activity(&answer->estimate);
-    print_step(&answer->estimate.step);
     print_model(input);
     printf("GPU          %s (%s): %s %s that jobs can have\n", profile->gpu, profile->name,
            answer->estimate.exceeds_gpu   ? "does not fit into the"
