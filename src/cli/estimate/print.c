@@ -121,7 +121,6 @@ void estimate_print_all(const struct estimate_input *input, const struct estimat
         {"SM ACT", true, 0, 3},     {"CONFIDENCE", true, 0, 4}, {"", false, 20, 1, true},
     };
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
 
     print_model(input);
     printf("GPU          %s (%s)\n\n", input->profile.gpu, input->profile.name);
@@ -129,9 +128,7 @@ void estimate_print_all(const struct estimate_input *input, const struct estimat
         table_cell(table, STYLE_NONE, "%s", answers[i].estimator->name);
         put_answer(table, &answers[i]);
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
 }
 
 #define BAR_WIDTH 32
@@ -141,7 +138,6 @@ void estimate_print_parts(const struct estimate_parts *parts)
     static const struct table_column columns[] = {
         {"WHAT", false, 24, 0}, {"SIZE", true, 0, 0}, {"SHARE", true, 0, 2}, {"", false, 0, 1}};
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     int64_t total = 0;
 
     for (size_t i = 0; i < parts->count; i++)
@@ -161,9 +157,7 @@ void estimate_print_parts(const struct estimate_parts *parts)
         table_cell(table, part->layer ? STYLE_DIM : STYLE_BLUE, "%s", bar);
     }
     printf("\nAt the peak, %s\n", parts->when ? parts->when : "with all that is allocated then");
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
 }
 
 int estimate_print_stages(const struct estimate_input *input, struct error *err)

@@ -62,7 +62,6 @@ static int list_profiles(void)
         {"CLOCK", true, 0, 4},    {"BANDWIDTH", true, 0, 5}, {"SOURCE", false, 16, 2, false},
     };
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     const struct machine_profile *p;
     char text[UNITS_TEXT];
 
@@ -78,9 +77,7 @@ static int list_profiles(void)
         table_cell(table, STYLE_NONE, "%" PRId32 " GB/s", p->bandwidth_gbps);
         table_cell(table, STYLE_NONE, "%s", p->source);
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
     puts("\n~ assumed, not measured on that GPU: carma calibrate measures yours");
     return CLI_OK;
 }
