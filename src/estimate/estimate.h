@@ -68,7 +68,7 @@ struct estimator {
 };
 
 extern const struct estimator *const estimators[]; /* NULL last; auto history replay gpumemnet horus faketensor
-                                                    deepspeed declared */
+                                                    declared */
 const struct estimator *estimator_find(const char *name);
 
 /* One per file.
@@ -81,7 +81,7 @@ const struct estimator *estimator_find(const char *name);
  * full. It adds nothing for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this
  * job) nor a declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
-    estimator_faketensor, estimator_deepspeed, estimator_declared;
+    estimator_faketensor, estimator_declared;
 
 void estimate_name_source(struct estimate *estimate, const char *name);
 

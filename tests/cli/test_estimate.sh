@@ -89,15 +89,11 @@ grep -q '^  Conv2d-1  *[0-9]' out || fail "$said: no layer: $(cat out)"
 ends 1 estimate --summary net.txt --batch-size 4096 --explain --estimator horus
 grep -q "horus gives one figure" err || fail "$said: $(cat err)"
 
-expect_ok estimate --summary net.txt --batch-size 4096 --explain --estimator deepspeed
-[ "$(grep -c '^stage [0-3]  ' out)" -eq 4 ] || fail "$said: $(cat out)"
-
 # Every estimator has its line; an unknown layer is told.
 expect_ok estimate --summary net.txt --batch-size 8 --estimator all --json
 check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
-    "deepspeed", "declared"]' \
-    'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
-    '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
+    "declared"]' \
+    'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"'
 shows '^auto .* by replay' estimate --summary net.txt --batch-size 8 --estimator all
 ends 1 estimate --summary "$S/torchsummary-attentive.txt" --batch-size 8 --estimator gpumemnet # no figure of unlike models
 grep -q "learned no transformer with such layers" err || fail "$said: $(cat err)"

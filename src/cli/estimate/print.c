@@ -8,7 +8,6 @@
 #include "cli/estimate/estimate.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
-#include "estimate/deepspeed.h"
 
 static void print_memory(const struct estimate_answer *answer, int32_t quantile_permille)
 {
@@ -158,18 +157,4 @@ void estimate_print_parts(const struct estimate_parts *parts)
     }
     printf("\nAt the peak, %s\n", parts->when ? parts->when : "with all that is allocated then");
     table_print(table);
-}
-
-int estimate_print_stages(const struct estimate_input *input, struct error *err)
-{
-    int64_t bytes[DEEPSPEED_STAGE_COUNT];
-    char size[UNITS_TEXT];
-    int rc = deepspeed_stages(&input->question, bytes, err);
-
-    if (rc)
-        return rc;
-    puts("\nModel states by ZeRO stage, on one GPU");
-    for (int stage = 0; stage < DEEPSPEED_STAGE_COUNT; stage++)
-        printf("stage %d      %s\n", stage, format_bytes(bytes[stage], size));
-    return 0;
 }

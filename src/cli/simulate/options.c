@@ -65,7 +65,7 @@ static const struct argp_option options[] = {
      2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0,
      "a job's request: oracle, declared (nothing), recorded:COLUMN (measured, horus, faketensor, gpumemnet), or an "
-     "estimate from its workload's summary: auto, replay, gpumemnet, horus, faketensor, deepspeed "
+     "estimate from its workload's summary: auto, replay, gpumemnet, horus, faketensor "
      "(default: as the policy's setting `estimator`)",
      2},
     {"oom-retry", KEY_OOM_RETRY, "MODE", 0, "as the setting `oom_retry`", 2},
