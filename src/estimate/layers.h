@@ -67,7 +67,7 @@ struct layer {
     uint8_t kind;               /* enum layer_kind */
     uint8_t activation;         /* enum activation, of LAYER_ACTIVATION */
     bool container;             /* its parameters and memory are its children's: never counted twice */
-    bool shape_known; /* else its rank is 0: the summary does not show its output, as torchinfo without an input_size */
+    bool shape_known; /* else, with rank 1, shape[0] is the width (the last dimension) or the channels of its output */
     bool frozen;      /* its parameters are not trained */
     bool in_place;    /* writes over its input (ReLU(inplace=True)) */
     uint8_t depth;    /* in the tree of modules; 0 = the model itself (or no tree) */
@@ -91,7 +91,7 @@ struct layer_list {
     int64_t input[LAYER_MAX_RANK]; /* of the model, per sample */
     uint8_t input_rank;            /* 0 = not known */
     bool input_is_index;           /* token numbers (8 bytes each), not floats */
-    int64_t total_parameters;      /* as the summary's footer says, or -1 */
+    int64_t total_parameters;      /* as the summary's footer says (without the optimizer's), or -1 */
     int64_t trainable_parameters;  /* the same */
     bool connected;                /* every layer that is not a container has its inputs */
     uint32_t unknown;              /* layers of LAYER_UNKNOWN that are not containers */
@@ -109,9 +109,12 @@ void layer_add_input(struct layer *layer, int32_t from);
 int64_t layer_elements(const struct layer *layer); /* of its output, per sample; 0 where its shape is not known */
 const char *layer_kind_name(enum layer_kind kind); /* "conv", "linear", ... */
 
-/* The kind (and activation) that a type name of PyTorch stands for: "Conv2d", "BatchNorm2d", "GELU".
+/* The kind (and activation) that a type name of PyTorch or Keras stands for: "Conv2d", "BatchNormalization", "GELU".
  * LAYER_UNKNOWN where there is none. */
 enum layer_kind layer_kind_of_type(const char *type, enum activation *activation);
+
+/* The same of a type's beginning ("GlobalAveragePooli"), where all that begin so are of one kind. */
+enum layer_kind layer_kind_of_cut_type(const char *beginning, enum activation *activation);
 
 /* True: backward needs its output (ReLU, Tanh, Sigmoid, softmax); false: its input. PyTorch's derivatives.yaml. */
 bool activation_saves_output(enum activation activation);

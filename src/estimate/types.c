@@ -1,4 +1,4 @@
-/* The meaning of type names of PyTorch, timm and transformers. */
+/* The meaning of type names of PyTorch, timm, transformers and Keras. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,50 +13,66 @@ struct type {
 };
 
 static const struct type types[] = {
-    {LAYER_ADD, ACTIVATION_NONE, " add divide floatfunctional "},
+    {LAYER_ADD, ACTIVATION_NONE,
+     " add addv2 average divide floatfunctional maximum minimum normalization rescaling subtract "},
     {LAYER_ATTENTION, ACTIVATION_NONE,
-     " groupqueryattention multiheadattention shiftedwindowattention shiftedwindowattentionv2 "},
+     " groupedqueryattention groupqueryattention multiheadattention shiftedwindowattention "
+     "shiftedwindowattentionv2 "},
     {LAYER_AVG_POOL, ACTIVATION_NONE,
-     " adaptiveavgpool1d adaptiveavgpool2d adaptiveavgpool3d avgpool1d avgpool2d avgpool2dsame avgpool3d "
-     "blurpool2d fastadaptiveavgpool fastadaptiveavgpool2d lppool1d lppool2d "},
+     " adaptiveavgpool1d adaptiveavgpool2d adaptiveavgpool3d averagepooling1d averagepooling2d "
+     "averagepooling3d avgpool1d avgpool2d avgpool2dsame avgpool3d blurpool2d fastadaptiveavgpool "
+     "fastadaptiveavgpool2d globalaveragepooling1d globalaveragepooling2d globalaveragepooling3d "
+     "globalavgpool1d globalavgpool2d globalavgpool3d lppool1d lppool2d "},
     {LAYER_BATCH_NORM, ACTIVATION_NONE,
-     " batchnorm batchnorm1d batchnorm2d batchnorm3d batchnormact2d frozenbatchnorm2d inplaceabn "
-     "lazybatchnorm1d lazybatchnorm2d lazybatchnorm3d syncbatchnorm syncbatchnormact "},
-    {LAYER_CONCAT, ACTIVATION_NONE, " concat stack "},
+     " batchnorm batchnorm1d batchnorm2d batchnorm3d batchnormact2d batchnormalization frozenbatchnorm2d "
+     "inplaceabn lazybatchnorm1d lazybatchnorm2d lazybatchnorm3d syncbatchnorm syncbatchnormact "},
+    {LAYER_CONCAT, ACTIVATION_NONE, " concat concatenate stack "},
     {LAYER_CONV, ACTIVATION_NONE,
-     " condconv2d conv1d conv2d conv2dalign conv2dsame conv3d deformconv2d lazyconv1d lazyconv2d lazyconv3d "
-     "scaledstdconv2d scaledstdconv2dsame separableconv2d stdconv2d stdconv2dsame wsconv2d "},
+     " condconv2d conv1d conv2d conv2dalign conv2dsame conv3d convolution1d convolution2d convolution3d "
+     "deformconv2d depthwiseconv1d depthwiseconv2d lazyconv1d lazyconv2d lazyconv3d scaledstdconv2d "
+     "scaledstdconv2dsame separableconv1d separableconv2d stdconv2d stdconv2dsame wsconv2d "},
     {LAYER_CONV_TRANSPOSE, ACTIVATION_NONE,
-     " convtranspose1d convtranspose2d convtranspose3d lazyconvtranspose1d lazyconvtranspose2d "
-     "lazyconvtranspose3d "},
+     " conv1dtranspose conv2dtranspose conv3dtranspose convtranspose1d convtranspose2d convtranspose3d "
+     "lazyconvtranspose1d lazyconvtranspose2d lazyconvtranspose3d "},
     {LAYER_DROPOUT, ACTIVATION_NONE,
-     " alphadropout dropblock2d dropout dropout1d dropout2d dropout3d droppath featurealphadropout patchdropout "
+     " alphadropout dropblock2d dropout dropout1d dropout2d dropout3d droppath featurealphadropout "
+     "gaussiandropout gaussiannoise patchdropout spatialdropout1d spatialdropout2d spatialdropout3d "
      "stochasticdepth "},
-    {LAYER_EMBEDDING, ACTIVATION_NONE, " embedding embeddingbag positionembedding "},
+    {LAYER_EMBEDDING, ACTIVATION_NONE, " embedding embeddingbag positionembedding tokenandpositionembedding "},
     {LAYER_GROUP_NORM, ACTIVATION_NONE,
-     " crossmaplrn2d groupnorm groupnorm1 groupnormact instancenorm1d instancenorm2d instancenorm3d "
-     "lazyinstancenorm1d lazyinstancenorm2d lazyinstancenorm3d localresponsenorm "},
-    {LAYER_IDENTITY, ACTIVATION_NONE, " dequantstub identity quantstub rotaryembedding "},
-    {LAYER_INPUT, ACTIVATION_NONE, " input "},
+     " crossmaplrn2d groupnorm groupnorm1 groupnormact groupnormalization instancenorm1d instancenorm2d "
+     "instancenorm3d instancenormalization lazyinstancenorm1d lazyinstancenorm2d lazyinstancenorm3d "
+     "localresponsenorm "},
+    {LAYER_IDENTITY, ACTIVATION_NONE,
+     " activityregularization any cast dequantstub identity masking notequal quantstub rotaryembedding "
+     "stopgradient "},
+    {LAYER_INPUT, ACTIVATION_NONE, " input inputlayer "},
     {LAYER_LAYER_NORM, ACTIVATION_NONE,
      " fusedlayernorm fusedrmsnorm layernorm layernorm2d layernorm2dfp32 layernormact layernormact2d "
-     "layernormexp2d layernormfp32 rmsnorm rmsnorm2d simplenorm "},
-    {LAYER_LINEAR, ACTIVATION_NONE, " bilinear lazylinear linear nondynamicallyquantizablelinear normlinear "},
+     "layernormalization layernormexp2d layernormfp32 rmsnorm rmsnorm2d rmsnormalization simplenorm "
+     "unitnormalization "},
+    {LAYER_LINEAR, ACTIVATION_NONE,
+     " bilinear dense einsumdense lazylinear linear nondynamicallyquantizablelinear normlinear "},
     {LAYER_MAX_POOL, ACTIVATION_NONE,
-     " adaptivemaxpool1d adaptivemaxpool2d adaptivemaxpool3d fractionalmaxpool2d fractionalmaxpool3d maxpool1d "
-     "maxpool2d maxpool2dsame maxpool3d "},
+     " adaptivemaxpool1d adaptivemaxpool2d adaptivemaxpool3d fractionalmaxpool2d fractionalmaxpool3d "
+     "globalmaxpool1d globalmaxpool2d globalmaxpool3d globalmaxpooling1d globalmaxpooling2d "
+     "globalmaxpooling3d maxpool1d maxpool2d maxpool2dsame maxpool3d maxpooling1d maxpooling2d maxpooling3d "},
     {LAYER_MULTIPLY, ACTIVATION_NONE, " dot einsum layerscale layerscale2d matmul multiply "},
     {LAYER_PADDING, ACTIVATION_NONE,
      " circularpad1d circularpad2d circularpad3d constantpad1d constantpad2d constantpad3d pad reflectionpad1d "
      "reflectionpad2d reflectionpad3d replicationpad1d replicationpad2d replicationpad3d zeropad1d zeropad2d "
-     "zeropad3d "},
+     "zeropad3d zeropadding1d zeropadding2d zeropadding3d "},
     {LAYER_PARAMETER, ACTIVATION_NONE, " parameter parameterdict parameterlist "},
-    {LAYER_RECURRENT, ACTIVATION_NONE, " gru grucell lstm lstmcell rnn rnncell "},
-    {LAYER_RESHAPE, ACTIVATION_NONE, " flatten permute rearrange reshape squeeze transpose unflatten view "},
+    {LAYER_RECURRENT, ACTIVATION_NONE,
+     " bidirectional convlstm1d convlstm2d convlstm3d cudnngru cudnnlstm gru grucell lstm lstmcell rnn rnncell "
+     "simplernn simplernncell "},
+    {LAYER_RESHAPE, ACTIVATION_NONE,
+     " broadcastto cropping1d cropping2d cropping3d expanddims flatten getitem permute rearrange repeatvector "
+     "reshape slicingoplambda squeeze transpose unflatten view "},
     {LAYER_SOFTMAX, ACTIVATION_NONE, " logsoftmax softmax softmax2d softmin "},
     {LAYER_UPSAMPLE, ACTIVATION_NONE,
-     " channelshuffle fold maxunpool1d maxunpool2d maxunpool3d pixelshuffle pixelunshuffle unfold upsample "
-     "upsamplingbilinear2d upsamplingnearest2d "},
+     " channelshuffle fold maxunpool1d maxunpool2d maxunpool3d pixelshuffle pixelunshuffle resizing unfold "
+     "upsample upsampling1d upsampling2d upsampling3d upsamplingbilinear2d upsamplingnearest2d "},
     {LAYER_ACTIVATION, ACTIVATION_ELU, " celu elu "},
     {LAYER_ACTIVATION, ACTIVATION_GELU,
      " clippedgelu fastgelu gelu geluactivation gelutanh newgelu pytorchgelutanh quickgelu "},
@@ -65,7 +81,7 @@ static const struct type types[] = {
     {LAYER_ACTIVATION, ACTIVATION_LEAKY_RELU, " leakyrelu rrelu "},
     {LAYER_ACTIVATION, ACTIVATION_MISH, " mish mishme "},
     {LAYER_ACTIVATION, ACTIVATION_PRELU, " prelu "},
-    {LAYER_ACTIVATION, ACTIVATION_RELU, " relu squaredrelu "},
+    {LAYER_ACTIVATION, ACTIVATION_RELU, " relu squaredrelu thresholdedrelu "},
     {LAYER_ACTIVATION, ACTIVATION_RELU6, " hardshrink hardtanh relu6 softshrink threshold "},
     {LAYER_ACTIVATION, ACTIVATION_SELU, " selu "},
     {LAYER_ACTIVATION, ACTIVATION_SIGMOID, " sigmoid "},
@@ -159,4 +175,27 @@ enum layer_kind layer_kind_of_type(const char *type, enum activation *activation
     if (activation)
         *activation = found->activation;
     return found->kind;
+}
+
+/* All names that begin so must mean the same. */
+enum layer_kind layer_kind_of_cut_type(const char *beginning, enum activation *activation)
+{
+    char simple[LAYER_NAME_SIZE], start[LAYER_NAME_SIZE + 1];
+    const struct type *found = NULL;
+
+    if (activation)
+        *activation = ACTIVATION_NONE;
+    if (!simplify(beginning, simple))
+        return LAYER_UNKNOWN;
+    snprintf(start, sizeof start, " %s", simple);
+    for (size_t i = 0; i < array_size(types); i++) {
+        if (!strstr(types[i].names, start))
+            continue;
+        if (found)
+            return LAYER_UNKNOWN;
+        found = &types[i];
+    }
+    if (found && activation)
+        *activation = found->activation;
+    return found ? found->kind : LAYER_UNKNOWN;
 }

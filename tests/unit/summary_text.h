@@ -29,7 +29,7 @@ static void put_layer(struct strbuf *out, const struct layer *layer)
     strbuf_puts(out, layer->frozen ? " frozen" : "");
     strbuf_puts(out, layer->in_place ? " in-place" : "");
     if (layer->rank > 0)
-        put_dims(out, " ", layer->shape, layer->rank);
+        put_dims(out, layer->shape_known ? " " : " width ", layer->shape, layer->rank);
     strbuf_printf(out, " p=%lld", (long long)layer->parameters);
     put_sizes(out, " kernel=", layer->kernel);
     put_sizes(out, " stride=", layer->stride);

@@ -20,39 +20,39 @@ static const struct {
     const char *types;
     enum layer_kind kind;
 } kinds[] = {
-    {"Input", LAYER_INPUT},
-    {"Conv1d Conv2d Conv3d Conv2dSame StdConv2d conv2d", LAYER_CONV},
-    {"ConvTranspose1d ConvTranspose2d ConvTranspose3d", LAYER_CONV_TRANSPOSE},
-    {"Linear Bilinear NonDynamicallyQuantizableLinear linear", LAYER_LINEAR},
+    {"InputLayer", LAYER_INPUT},
+    {"Conv1d Conv2d Conv3d Conv2D Conv3D DepthwiseConv2D SeparableConv2D Conv2dSame StdConv2d conv2d", LAYER_CONV},
+    {"ConvTranspose1d ConvTranspose2d ConvTranspose3d Conv2DTranspose", LAYER_CONV_TRANSPOSE},
+    {"Linear Dense Bilinear NonDynamicallyQuantizableLinear EinsumDense linear", LAYER_LINEAR},
     {"Conv1D", LAYER_CONV1D_LINEAR},
-    {"BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm FrozenBatchNorm2d BatchNormAct2d "
-     "batchnorm2d",
+    {"BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm FrozenBatchNorm2d BatchNormalization BatchNormAct2d "
+     "batch_normalization batchnorm2d",
      LAYER_BATCH_NORM},
-    {"LayerNorm LayerNorm2d RMSNorm LlamaRMSNorm T5LayerNorm", LAYER_LAYER_NORM},
-    {"GroupNorm InstanceNorm2d", LAYER_GROUP_NORM},
+    {"LayerNorm LayerNorm2d RMSNorm LlamaRMSNorm T5LayerNorm LayerNormalization", LAYER_LAYER_NORM},
+    {"GroupNorm InstanceNorm2d GroupNormalization", LAYER_GROUP_NORM},
     {"Softmax LogSoftmax Softmax2d", LAYER_SOFTMAX},
-    {"Dropout Dropout2d AlphaDropout StochasticDepth DropPath StableDropout dropout", LAYER_DROPOUT},
-    {"MaxPool1d MaxPool2d AdaptiveMaxPool2d", LAYER_MAX_POOL},
-    {"AvgPool2d AdaptiveAvgPool2d adaptive_avg_pool2d", LAYER_AVG_POOL},
+    {"Dropout Dropout2d AlphaDropout SpatialDropout2D StochasticDepth DropPath StableDropout dropout", LAYER_DROPOUT},
+    {"MaxPool1d MaxPool2d AdaptiveMaxPool2d MaxPooling2D GlobalMaxPooling2D", LAYER_MAX_POOL},
+    {"AvgPool2d AdaptiveAvgPool2d AveragePooling2D GlobalAveragePooling2D adaptive_avg_pool2d", LAYER_AVG_POOL},
     {"Embedding EmbeddingBag BartLearnedPositionalEmbedding", LAYER_EMBEDDING},
     {"MultiheadAttention MultiHeadAttention ShiftedWindowAttention", LAYER_ATTENTION},
-    {"RNN LSTM GRU", LAYER_RECURRENT},
-    {"Add", LAYER_ADD},
+    {"RNN LSTM GRU SimpleRNN Bidirectional", LAYER_RECURRENT},
+    {"Add Subtract Rescaling", LAYER_ADD},
     {"Multiply LayerScale", LAYER_MULTIPLY},
-    {"Concat", LAYER_CONCAT},
+    {"Concatenate", LAYER_CONCAT},
     {"Flatten Unflatten Reshape Permute", LAYER_RESHAPE},
-    {"Upsample PixelShuffle", LAYER_UPSAMPLE},
-    {"ZeroPad2d ReflectionPad2d", LAYER_PADDING},
+    {"Upsample UpSampling2D PixelShuffle", LAYER_UPSAMPLE},
+    {"ZeroPad2d ZeroPadding2D ReflectionPad2d", LAYER_PADDING},
     {"Identity LlamaRotaryEmbedding", LAYER_IDENTITY},
     {"ParameterList", LAYER_PARAMETER},
-    {"BasicBlock ResNet Sequential BertLayer Activation Attention Norm - ...", LAYER_UNKNOWN},
+    {"BasicBlock ResNet Sequential BertLayer Activation Attention TFOpLambda Norm - ...", LAYER_UNKNOWN},
 };
 
 static const struct {
     const char *types;
     enum activation activation;
 } activations[] = {
-    {"ReLU relu", ACTIVATION_RELU},
+    {"ReLU relu ThresholdedReLU", ACTIVATION_RELU},
     {"ReLU6 Hardtanh", ACTIVATION_RELU6},
     {"LeakyReLU RReLU", ACTIVATION_LEAKY_RELU},
     {"PReLU", ACTIVATION_PRELU},
@@ -92,6 +92,21 @@ TEST(test_types)
     longest[sizeof longest - 1] = '\0';
     assert_int_equal(layer_kind_of_type(longest, NULL), LAYER_UNKNOWN);
     assert_int_equal(layer_kind_of_type("", NULL), LAYER_UNKNOWN);
+}
+
+TEST(test_cut_types)
+{
+    enum activation activation;
+
+    assert_int_equal(layer_kind_of_cut_type("BatchNo", NULL), LAYER_BATCH_NORM);
+    assert_int_equal(layer_kind_of_cut_type("GlobalAveragePooli", NULL), LAYER_AVG_POOL);
+    assert_int_equal(layer_kind_of_cut_type("LeakyRe", &activation), LAYER_ACTIVATION);
+    assert_int_equal(activation, ACTIVATION_LEAKY_RELU);
+    assert_int_equal(layer_kind_of_cut_type("Global", NULL), LAYER_UNKNOWN); /* average or maximum */
+    assert_int_equal(layer_kind_of_cut_type("Max", NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_cut_type("Nothing", NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_cut_type("zzz", NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_cut_type("", NULL), LAYER_UNKNOWN);
 }
 
 /* PyTorch's derivatives.yaml: relu, tanh, sigmoid are differentiated by their result, the others by their input. */

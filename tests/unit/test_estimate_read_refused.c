@@ -4,7 +4,7 @@
 /* Only the rule that closes the file may be missing. */
 static bool is_complete(const char *text, size_t length)
 {
-    static const char *const ends[] = {"Estimated Total Size", "Non-trainable params: "};
+    static const char *const ends[] = {"Estimated Total Size", "Non-trainable params: ", "Optimizer params: "};
     const char *line = text + length - 1;
 
     while (line > text && line[-1] != '\n')
@@ -57,6 +57,11 @@ static const struct {
     {"torchinfo-1.8.0-plain.txt", "2,368", "2,369", "the rows have 13291 parameters in all, the total says 13290"},
     {"torchinfo-1.8.0-attentive.txt", " 576", " --", "the rows have 14821 parameters in all, the total says 15397"},
     {"torchinfo-1.8.0-plain.txt", "Non-trainable params: 0", "Non-trainable params: 1", "the totals contradict"},
+    {"keras3-functional.txt", "        216 ", "        217 ",
+     "the rows have 547 parameters in all, the total says 546"},
+    {"keras3-optimizer.txt", "Optimizer params: 3,574", "Optimizer params: 3,575", "the totals contradict"},
+    {"keras2-functional.txt", "9000", "9001", "the rows have 9281 parameters in all, the total says 9280"},
+    {"keras2-old-functional.txt", "9,232", "9,231", "the totals contradict"},
     /* the same thing twice */
     {"torchsummary-convolutions.txt", "Non-trainable params: 0", "Trainable params: 13,290", "is there twice"},
     /* hostile lines */
@@ -74,6 +79,11 @@ static const struct {
     {"torchinfo-1.8.0-columns.txt", "(Units.MEGABYTES)", "(Units.YOTTABYTES)", "has no unit known here"},
     {"torchinfo-1.8.0-plain.txt", "├─Conv2d: 1-1", "├─      : 1-1", "is not a row of torchinfo"},
     {"torchinfo-1.8.0-plain.txt", "Output Shape              Param #", "Shape", "has no columns"},
+    {"keras3-functional.txt", "│ (None, 32, 32, 3)     │", "│ (None, 32, 32, 3)      ", "a row of 3 cells where"},
+    {"keras3-functional.txt", "┃ Output Shape", "┃ Result Shape", "is not a column of Keras"},
+    {"keras3-functional.txt", "├─", "what?\n├─", "m.txt:6: the table is broken off"},
+    {"keras3-functional.txt", "        216 ", "    2nd 216 ", "is not a number of parameters"},
+    {"keras2-functional.txt", "Param #", "Weights", "no output shapes or no parameters"},
 };
 
 EACH_ROW(TEST, test_contradictions_and_hostile_lines, changed_lines)
@@ -85,14 +95,12 @@ EACH_ROW(TEST, test_contradictions_and_hostile_lines, changed_lines)
 TEST(test_no_summary)
 {
     static const char binary[] = "Layer\n\0 (type)";
-    static const char keras[] = "_________________________________\n Layer (type)   Output Shape   Param #\n"
-                                "=================================\n dense (Dense)   (None, 8)   72\n";
     size_t size = SUMMARY_MAX_BYTES + 1;
     CLEANUP(free_ptr) char *large = xmalloc(size);
 
-    assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary or torchinfo");
+    assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary, torchinfo or Keras'");
     assert_refused("\n\nhello\n", 8, "m.txt:1: no model summary");
-    assert_refused(keras, sizeof keras - 1, "m.txt:1: no model summary");
+    assert_refused("Model(\n  (0): ReLU()\n)\n", 23, "m.txt:1: no model summary");
     assert_refused(binary, sizeof binary - 1, "m.txt:2: a zero byte");
     memset(large, 'x', size);
     assert_refused(large, size, "m.txt:1: a model summary has at most 8 MiB");

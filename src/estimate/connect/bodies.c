@@ -45,7 +45,7 @@ bool type_is_residual(const char *type)
     static const char *const no_words[] = {"convblock",  "mlp",     "feedforward", "ffn",        "layernorm",
                                            "layerscale", "seblock", "denselayer",  "denseblock", "basiclayer"};
 
-    /* timm calls a convolution's two halves a separable convolution; the residual one says that it is
+    /* Keras and timm call a convolution's two halves a separable convolution; the residual one says that it is
      * depthwise */
     if (strcmp(type, "SeparableConv2d") == 0)
         return false;

@@ -78,11 +78,12 @@ static void add_linear(struct lowering *lowering, size_t number)
     add_weights(lowering, number, out, weights, in, out);
 }
 
+/* Keras counts the running statistics as parameters. */
 static void add_batch_norm(struct lowering *lowering, size_t number)
 {
     const struct layer *layer = &lowering->list->items[number];
     int64_t channels = layer->rank ? layer->shape[0] : layer->parameters / 2;
-    int64_t affine = layer->parameters;
+    int64_t affine = layer->parameters >= 4 * channels ? 2 * channels : layer->parameters;
 
     if (affine > 0 && affine <= channels) {
         add(lowering, number, affine, 0, 0);

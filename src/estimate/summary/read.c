@@ -11,6 +11,8 @@ static const struct {
 } formats[SUMMARY_FORMAT_COUNT] = {
     [SUMMARY_TORCHSUMMARY] = {"torchsummary", read_torchsummary},
     [SUMMARY_TORCHINFO] = {"torchinfo", read_torchinfo},
+    [SUMMARY_KERAS2] = {"Keras 2", read_keras2},
+    [SUMMARY_KERAS3] = {"Keras 3", read_keras3},
 };
 
 const char *summary_format_name(enum summary_format format)
@@ -40,22 +42,53 @@ void fill_attention(struct reader *reader)
     }
 }
 
-/* "Layer (type)" heads both formats, and Keras': the rule over it tells them apart, or else the first row. */
-static bool format_of_header(const struct reader *reader, struct slice line, struct slice before,
-                             enum summary_format *format)
+/* Without the escape sequences that colour a terminal; NULL where there are none. */
+static char *strip_colours(const char *text, size_t *length)
+{
+    char *plain;
+    size_t end = 0;
+
+    if (*length == 0 || !memchr(text, '\x1b', *length))
+        return NULL;
+    plain = xmalloc(*length);
+    for (size_t i = 0; i < *length; i++) {
+        if (text[i] != '\x1b') {
+            plain[end++] = text[i];
+            continue;
+        }
+        if (i + 1 == *length || text[i + 1] != '[')
+            continue;
+        for (i += 2; i < *length && text[i] != '\n' && (text[i] < '@' || text[i] > '~'); i++)
+            ;
+        if (i < *length && text[i] == '\n')
+            i--; /* a sequence without its end: the line stays a line */
+    }
+    *length = end;
+    return plain;
+}
+
+static bool is_any_rule(struct slice line)
+{
+    return slice_is_rule(line, '=', 3) || slice_is_rule(line, '-', 3) || slice_is_rule(line, '_', 3);
+}
+
+/* "Layer (type)" heads several formats: the rule over it tells them apart, or else the first row. */
+static enum summary_format format_of_header(const struct reader *reader, struct slice line, struct slice before)
 {
     struct reader ahead = *reader;
 
-    *format = SUMMARY_TORCHINFO;
     if (!slice_starts(line, "Layer (type)") || slice_is_rule(before, '=', 8))
-        return true;
-    *format = SUMMARY_TORCHSUMMARY;
-    while (!slice_is_rule(before, '-', 8) && reader_next(&ahead)) {
+        return SUMMARY_TORCHINFO;
+    if (slice_is_rule(before, '_', 8))
+        return SUMMARY_KERAS2;
+    if (slice_is_rule(before, '-', 8))
+        return SUMMARY_TORCHSUMMARY;
+    while (reader_next(&ahead)) {
         struct slice row = slice_trim(ahead.line);
-        if (row.length > 0 && !slice_is_rule(row, '=', 3))
-            return !slice_is_rule(before, '_', 8) && slice_find_char(row, '[') < slice_find_char(row, '(');
+        if (row.length > 0 && !is_any_rule(row))
+            return slice_find_char(row, '[') < slice_find_char(row, '(') ? SUMMARY_TORCHSUMMARY : SUMMARY_KERAS2;
     }
-    return true;
+    return SUMMARY_KERAS2;
 }
 
 /* Reads on to the line where a summary begins. */
@@ -64,11 +97,18 @@ static bool find_format(struct reader *reader, enum summary_format *format)
     struct slice before = {0};
 
     while (reader_next(reader)) {
-        struct slice line = slice_trim(reader->line);
-        if (slice_starts(line, "Layer (type") && format_of_header(reader, line, before, format))
+        struct slice line = slice_trim(reader->line), cell = line;
+        if (line.length == 0)
+            continue;
+        if (slice_starts(line, "|"))
+            cell = slice_trim(slice_from(line, 1));
+        else if (slice_starts(line, "┃") || slice_starts(line, "│"))
+            cell = slice_trim(slice_from(line, strlen("┃")));
+        if (slice_starts(cell, "Layer (type")) {
+            *format = cell.text == line.text ? format_of_header(reader, line, before) : SUMMARY_KERAS3;
             return true;
-        if (line.length > 0)
-            before = line;
+        }
+        before = line;
     }
     return false;
 }
@@ -99,8 +139,12 @@ static void warn_unknown(struct reader *reader)
 {
     const struct layer *seen[64];
     size_t seen_count = 0;
-    const char *remedy =
-        reader->summary->format == SUMMARY_TORCHINFO ? " (does it hold layers? print with a larger depth)" : "";
+    const char *remedy = "";
+
+    if (reader->summary->format == SUMMARY_TORCHINFO)
+        remedy = " (does it hold layers? print with a larger depth)";
+    else if (reader->summary->format == SUMMARY_KERAS2 || reader->summary->format == SUMMARY_KERAS3)
+        remedy = " (does it hold layers? print with expand_nested=True)";
 
     for (size_t i = 0; i < reader->list->count; i++) {
         const struct layer *layer = &reader->list->items[i];
@@ -167,8 +211,8 @@ static int read_text(struct reader *reader, const char *text, size_t length)
         reader->next += 3;
     if (!find_format(reader, &summary->format))
         return reader_error_at(reader, 1,
-                               "no model summary: print it with torchsummary or torchinfo (not by print(model); of "
-                               "Keras none is read)");
+                               "no model summary: print it with torchsummary, torchinfo or Keras' model.summary() "
+                               "(print(model) shows no shapes)");
     ret = formats[summary->format].read(reader);
     if (ret)
         return ret;
@@ -186,10 +230,15 @@ int summary_read(struct summary *summary, const char *name, const char *text, si
 {
     struct error ignored;
     struct reader reader = {.summary = summary, .list = &summary->layers, .name = name, .err = err ? err : &ignored};
+    CLEANUP(free_ptr) char *plain = NULL;
     int ret;
 
     memset(summary, 0, sizeof *summary);
     layer_list_init(&summary->layers);
+    if (length <= SUMMARY_MAX_BYTES)
+        plain = strip_colours(text, &length);
+    if (plain)
+        text = plain;
     reader.next = text;
     reader.end = text + length;
     ret = read_text(&reader, text, length);

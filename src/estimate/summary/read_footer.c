@@ -9,6 +9,7 @@ static const char *const count_names[FOOTER_COUNT_COUNT] = {
     [FOOTER_TOTAL] = "Total params",
     [FOOTER_TRAINABLE] = "Trainable params",
     [FOOTER_NON_TRAINABLE] = "Non-trainable params",
+    [FOOTER_OPTIMIZER] = "Optimizer params",
 };
 
 static const char *const size_names[FOOTER_SIZE_COUNT] = {
@@ -123,11 +124,12 @@ int footer_check(const struct footer *footer, const struct reader *reader)
     const struct footer_value *counts = footer->counts, *sizes = footer->sizes;
 
     if (counts[FOOTER_TOTAL].line && counts[FOOTER_TRAINABLE].line && counts[FOOTER_NON_TRAINABLE].line &&
-        !add_up(&counts[FOOTER_TOTAL], &counts[FOOTER_TRAINABLE], 2))
+        !add_up(&counts[FOOTER_TOTAL], &counts[FOOTER_TRAINABLE], 3))
         return reader_contradiction(
             reader, counts[FOOTER_TOTAL].line,
             "the totals contradict each other: %.0f params are not %.0f trainable and %.0f others",
-            counts[FOOTER_TOTAL].value, counts[FOOTER_TRAINABLE].value, counts[FOOTER_NON_TRAINABLE].value);
+            counts[FOOTER_TOTAL].value, counts[FOOTER_TRAINABLE].value,
+            counts[FOOTER_NON_TRAINABLE].value + counts[FOOTER_OPTIMIZER].value);
     if (sizes[FOOTER_SUM].line && !add_up(&sizes[FOOTER_SUM], &sizes[FOOTER_INPUT], 3))
         return reader_contradiction(reader, sizes[FOOTER_SUM].line,
                                     "the sizes contradict each other: their sum is not the estimated total size");
@@ -137,11 +139,12 @@ int footer_check(const struct footer *footer, const struct reader *reader)
 int footer_check_rows(const struct footer *footer, const struct reader *reader, int64_t parameters)
 {
     const struct footer_value *total = &footer->counts[FOOTER_TOTAL];
+    const double value = total->value - footer->counts[FOOTER_OPTIMIZER].value;
 
-    if (total->line && fabs((double)parameters - total->value) > total->slack)
+    if (total->line && fabs((double)parameters - value) > total->slack)
         return reader_contradiction(
             reader, total->line, "the rows have %lld parameters in all, the total says %.0f: has a part been left out?",
-            (long long)parameters, total->value);
+            (long long)parameters, value);
     return 0;
 }
 
@@ -163,17 +166,17 @@ static void settle_frozen(struct reader *reader, int64_t frozen)
         list->items[i].frozen = list->items[i].parameters > 0;
 }
 
-void footer_apply(const struct footer *footer, struct reader *reader)
+void footer_apply(const struct footer *footer, struct reader *reader, int64_t buffers)
 {
     const struct footer_value *counts = footer->counts;
     struct layer_list *list = reader->list;
-    int64_t frozen = 0, others = (int64_t)counts[FOOTER_NON_TRAINABLE].value;
+    int64_t frozen = 0, others = (int64_t)counts[FOOTER_NON_TRAINABLE].value - buffers;
 
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].frozen && !list->items[i].container)
             frozen += list->items[i].parameters;
     if (counts[FOOTER_TOTAL].line)
-        list->total_parameters = (int64_t)counts[FOOTER_TOTAL].value;
+        list->total_parameters = (int64_t)(counts[FOOTER_TOTAL].value - counts[FOOTER_OPTIMIZER].value);
     if (counts[FOOTER_TRAINABLE].line)
         list->trainable_parameters = (int64_t)counts[FOOTER_TRAINABLE].value;
     if (frozen == 0 && others > 0)

@@ -10,7 +10,7 @@ struct footer_value {
     uint32_t line; /* 0: not there */
 };
 
-enum footer_count { FOOTER_TOTAL, FOOTER_TRAINABLE, FOOTER_NON_TRAINABLE, FOOTER_COUNT_COUNT };
+enum footer_count { FOOTER_TOTAL, FOOTER_TRAINABLE, FOOTER_NON_TRAINABLE, FOOTER_OPTIMIZER, FOOTER_COUNT_COUNT };
 enum footer_size { FOOTER_INPUT, FOOTER_PASS, FOOTER_PARAMETERS, FOOTER_SUM, FOOTER_SIZE_COUNT };
 
 struct footer {
@@ -26,11 +26,12 @@ int footer_read_line(struct footer *footer, const struct reader *reader, double 
 /* -EBADMSG with err set where the footer contradicts itself. */
 int footer_check(const struct footer *footer, const struct reader *reader);
 
-/* The same where `parameters`, the rows' sum, is not the total. */
+/* The same where `parameters`, the rows' sum, is not the total without the optimizer's. */
 int footer_check_rows(const struct footer *footer, const struct reader *reader, int64_t parameters);
 
 /* Its totals as the list's. Where only they say that some parameters are not trained, the first layers that have just
- * that many are frozen (the usual way to freeze). Where no layers have, there is a warning. */
-void footer_apply(const struct footer *footer, struct reader *reader);
+ * that many are frozen (the usual way to freeze). Where no layers have, there is a warning. `buffers`: number of
+ * untrained values that are not a layer's parameters here (Keras counts running statistics). */
+void footer_apply(const struct footer *footer, struct reader *reader, int64_t buffers);
 
 #endif

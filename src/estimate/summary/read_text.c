@@ -262,7 +262,7 @@ static int parse_dimension(const struct reader *reader, struct slice text, int64
     char quoted[QUOTE_SIZE];
 
     text = slice_trim(text);
-    if (slice_is(text, "-1")) {
+    if (slice_is(text, "None") || slice_is(text, "-1") || slice_is(text, "?")) {
         *dimension = DIMENSION_UNKNOWN;
         return 0;
     }

@@ -88,8 +88,8 @@ bool parse_count(struct slice slice, int64_t *count);
 /* All of it is a decimal number: "9,408", "0.57". */
 bool parse_decimal(struct slice slice, double *value);
 
-/* The first shape in the text: "[-1, 64, 8, 8]", the first of "[[-1, 8], [-1, 4]]". -EINVAL with err set where a
- * dimension is out of range; known is false where the text has no shape ("--", "?", "multiple"). */
+/* The first shape in the text: "[-1, 64, 8, 8]", "(None, 8)", the first of "[(None, 8), (None, 4)]". -EINVAL with err
+ * set where a dimension is out of range; known is false where the text has no shape ("--", "?", "multiple"). */
 int parse_shape(const struct reader *reader, struct slice slice, struct shape *shape);
 
 /* A parameter count in the range of a layer's, else -EINVAL with err set. `line`: of the row. */

@@ -253,7 +253,7 @@ static int finish(struct reader *reader, struct table *table)
     ret = check_rows(reader, table, hidden);
     if (ret)
         return ret;
-    footer_apply(&table->footer, reader);
+    footer_apply(&table->footer, reader, 0);
     fill_attention(reader);
     /* its ancestor leaves the batch open and means 1024 * 1024 bytes by MB */
     scale = list->batch_size < 1 ? 1048576.0 / MEGABYTE : 1;

@@ -134,7 +134,7 @@ static int finish(struct reader *reader, struct table *table)
         ret = check_pass(table, reader);
     if (ret)
         return ret;
-    footer_apply(&table->footer, reader);
+    footer_apply(&table->footer, reader, 0);
     warn_recurrent(reader);
     fill_attention(reader);
     input_from_bytes(reader->list, input->value, input->slack);
