@@ -12,10 +12,18 @@ sys.path.insert(0, str(common.ROOT / "tests" / "slurm"))
 import lab  # noqa: E402
 
 
+def contain():
+    """All that this program starts ends with it, however it ends. Returns in a process of its own."""
+    if "CONTAIN_PID" not in os.environ:
+        program = common.ROOT / "tests/contain.py"
+        os.execv(sys.executable, [sys.executable, "-S", "-B", str(program), sys.executable, "-B", *sys.argv])
+
+
 class Cluster(lab.Lab):
     """Jobs of the trace by sbatch, each with times of its own in the folder `out`."""
 
     name, user = None, "65534"  # nobody, an ordinary user
+    period_s = 5  # the default
 
     def __init__(self, build, scale):
         super().__init__(build / "bin" / "carma", common.ROOT, build / "meson", scale)

@@ -9,6 +9,7 @@ import time
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 PATIENCE_S = 900  # of wall time, after the last submission
 SURE_S = 30  # an agent may still put a job back that Slurm calls FAILED: it looks for so long
+REST_S = 5  # between two of squeue, which is work for slurmctld, while jobs have not ended
 JITTER = 0.03
 
 
@@ -36,6 +37,7 @@ class Job:
 class Result:
     jobs: list
     left_out: int  # that the cluster cannot express
+    late_s: float  # by the nodes' clock, the latest submission behind its time: of a machine too busy for this pace
     makespan_s: float
     energy_j: float
     refusals: list
@@ -75,7 +77,7 @@ def script(cluster, entry, seed):
 
 def submit_all(cluster, entries, faster, seed):
     """faster: of the arrivals, beside the cluster's clock."""
-    jobs, left_out, began = [], 0, time.monotonic()
+    jobs, left_out, late_s, began = [], 0, 0, time.monotonic()
     for number, entry in enumerate(entries):
         request = cluster.request(entry.workload, number)
         if request is None:
@@ -84,19 +86,25 @@ def submit_all(cluster, entries, faster, seed):
         count = len(entry.tasks)
         if count > 1:
             request += [f"--array=0-{count - 1}", "-o", f"{cluster.dir}/out/%A_%a"]
-        time.sleep(max(0, began + entry.arrival_s / faster / cluster.scale - time.monotonic()))
+        early_s = began + entry.arrival_s / faster / cluster.scale - time.monotonic()
+        time.sleep(max(0, early_s))
+        late_s = max(late_s, -early_s * cluster.scale)
         submitted_ns = time.monotonic_ns()
         slurm = cluster.sbatch(*request, "-J", entry.workload["id"], wrap=script(cluster, entry, seed * 1000 + number * 10),
                                user=entry.user)
         jobs += [Job(entry.workload, f"{slurm}_{task}" if count > 1 else slurm, task == entry.short, submitted_ns, cluster.scale)
                  for task in range(count)]
-    return jobs, left_out
+    return jobs, left_out, late_s
 
 
 def await_all(cluster, jobs):
     """The energy when the last one had ended."""
     energy_j, since, end = None, None, time.monotonic() + PATIENCE_S
+    stamps = [cluster.dir / "out" / f"{job.slurm}.ended" for job in jobs]
     while time.monotonic() < end:
+        rest = time.monotonic() + REST_S
+        while time.monotonic() < rest and not all(stamp.exists() for stamp in stamps):
+            time.sleep(0.2)
         lines = cluster.run(["squeue", "-h", "-r", "-t", "all", "-o", "%i %T"], check=False).splitlines()
         states = dict(line.split() for line in lines)
         if len(states) < len(jobs) or not set(states.values()) <= ENDED:
@@ -105,7 +113,7 @@ def await_all(cluster, jobs):
             energy_j, since = cluster.energy_j(), time.monotonic()
         elif set(states.values()) == {"COMPLETED"} or time.monotonic() - since > SURE_S:
             break
-        time.sleep(0.25)
+        time.sleep(0.5)
     return energy_j if energy_j is not None else cluster.energy_j()
 
 
@@ -123,7 +131,7 @@ def look_at(cluster, job):
 
 def play(cluster, entries, faster, seed):
     before_j = cluster.energy_j()
-    jobs, left_out = submit_all(cluster, entries, faster, seed)
+    jobs, left_out, late_s = submit_all(cluster, entries, faster, seed)
     after_j = await_all(cluster, jobs)
     for job in jobs:
         look_at(cluster, job)
@@ -131,4 +139,4 @@ def play(cluster, entries, faster, seed):
     makespan_s = (max(job.ended_ns for job in jobs) - jobs[0].submitted_ns) / 1e9 * scale
     drained = cluster.run(["sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N %E"]).splitlines()
     refusals = [found for path in (cluster.dir / "out").iterdir() for found in cluster.refusals(path.read_text(errors="replace"))]
-    return Result(jobs, left_out, makespan_s, after_j - before_j, refusals, cluster.hand_shakes_ms(), drained)
+    return Result(jobs, left_out, late_s, makespan_s, after_j - before_j, refusals, cluster.hand_shakes_ms(), drained)

@@ -2,10 +2,13 @@
 longer than `import torch`, and every optimizer's step and fake tensor asks for them. While a step is recorded nothing is
 compiled, and all sizes are numbers. So their modules stand empty. They answer what training asks: the compiler's
 settings, which are a small module of their own, functions that change nothing where nothing is compiled, and questions
-about numbers. Whatever else is asked for has the module imported in its place."""
+about numbers. Whatever else is asked for has the module imported in its place. So has a name that this release's module
+does not have: releases differ, and what it would mean is not known."""
 
+import functools
 import importlib
 import importlib.machinery
+import re
 import sys
 import types
 
@@ -84,10 +87,15 @@ ALONE = frozenset(["torch._dynamo.config", "torch._dynamo._trace_wrapped_higher_
 SETTINGS = {"torch._dynamo": "torch._dynamo.config", "torch.fx.experimental.symbolic_shapes": "torch.fx.experimental._config"}
 
 
+@functools.cache
+def _is_in(name, module, loader):
+    return re.search(rf"\b{name}\b", loader.get_source(module) or "") is not None
+
+
 class _Empty(types.ModuleType):
     def __getattr__(self, name):
         path = f"{self.__name__}.{name}"
-        if name in KNOWN[self.__name__]:
+        if name in KNOWN[self.__name__] and _is_in(name, self.__name__, self.__spec__.loader.original):
             return KNOWN[self.__name__][name]
         if path in KNOWN:
             return importlib.import_module(path)

@@ -358,7 +358,9 @@ class Script(Case):
     def test_the_compiler_is_imported_where_it_is_asked_for(self):
         self.recorded("import sys; assert not {'torch._dynamo.convert_frame', 'sympy.core'} & set(sys.modules)")
         self.recorded(
-            "from sympy.core import Symbol; from sympy import symbols; assert symbols('x') == Symbol('x')\n"
+            "import torch.fx.experimental.symbolic_shapes as shapes\n"
+            "    assert hasattr(shapes, 'definitely_true') == ('definitely_true' in open(shapes.__file__).read())\n"
+            "    from sympy.core import Symbol; from sympy import symbols; assert symbols('x') == Symbol('x')\n"
             "    import torch._dynamo; assert torch._dynamo.explain and torch._dynamo.utils.counters is not None\n"
             "    assert torch.fx.experimental.symbolic_shapes.ShapeEnv()"
         )

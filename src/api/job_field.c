@@ -1,6 +1,5 @@
 #include "api/job_field.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "base/memory.h"
 #include "base/share.h"
 #include "base/surroundings.h"
+#include "base/text/gpu_list.h"
 #include "base/text/nearest.h"
 #include "base/units.h"
 #include "core/gpus/suits.h"
@@ -70,24 +70,16 @@ static int check_visible_devices(const char *text, struct error *err)
 /* Which GPUs these are, the daemon knows (daemon/fit.c). */
 static int check_exclude_gpu(const char *text, struct error *err)
 {
-    static const char digits[] = "0123456789";
     CLEANUP(free_ptr) char *copy = xstrdup(text);
-    char *rest = NULL;
+    struct gpu_list_item item;
+    char *rest = copy;
+    int status;
 
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        const char *behind = item + strspn(item, digits), *last = item;
-        if (behind > item && *behind == '-' && isdigit((unsigned char)behind[1])) {
-            last = behind + 1;
-            behind = last + strspn(last, digits);
-        }
-        if (strtoull(last, NULL, 10) < strtoull(item, NULL, 10))
-            return error_set(err, EINVAL, "exclude_gpu '%.60s' is no range: the smaller number goes first", item);
-        if (*behind && strncmp(item, "GPU-", 4) != 0 && strncmp(item, "MIG-", 4) != 0)
-            return error_set(
-                err, EINVAL,
-                "exclude_gpu '%.60s' is neither a number, a range nor a UUID: 0-1,3 are three (carma gpus)", item);
-    }
-    return 0;
+    while ((status = gpu_list_next(&rest, &item, err)) > 0)
+        ;
+    if (status)
+        error_prefix(err, "exclude_gpu");
+    return status;
 }
 
 static int check_attach(const char *text, struct error *err)

@@ -194,24 +194,25 @@ static bool closes_gpu(const struct core *core, const struct job *job, const str
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
 {
     const struct record_placed *placed = &record->placed;
+    struct job_run *run = job_run(job);
 
     job->placed_ns = record->at_ns;
     job->share = placed->share;
     if (job->share == SHARE_ANY)
         job->share = job->wants->exclusive ? SHARE_EXCLUSIVE : SHARE_TIME_SLICE;
     job->retry = placed->retry;
-    job->overuser = 0;
+    run->overuser = 0;
     job->reserved_bytes = placed->reserved_bytes;
     job->reservation_source =
         record_memory_source(placed->reservation_source, placed->reserved_bytes, job->wants, SOURCE_LEARNED);
-    job->granted_bytes = placed->reserved_bytes;
-    job->fence_bytes = placed->fence_bytes;
-    job->threads_percent = placed->threads_percent;
-    job->first_use_ns = 0;
-    job->suspended_ns = 0;
-    job->slowed_permille = 0;
-    job->fastest = job->fastest_of = 0;
-    job->beyond_ns = 0;
+    run->granted_bytes = placed->reserved_bytes;
+    run->fence_bytes = placed->fence_bytes;
+    run->threads_percent = placed->threads_percent;
+    run->first_use_ns = 0;
+    run->suspended_ns = 0;
+    run->slowed_permille = 0;
+    run->fastest = run->fastest_of = 0;
+    run->beyond_ns = 0;
     job->placement_count = placed->count;
     job->placements = xcalloc(placed->count, sizeof *job->placements);
     for (uint32_t i = 0; i < placed->count; i++) {
@@ -265,8 +266,8 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     }
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
-    if (job->first_use_ns == 0 && seen_everywhere(job)) {
-        job->first_use_ns = record->at_ns;
+    if (job->run->first_use_ns == 0 && seen_everywhere(job)) {
+        job_run(job)->first_use_ns = record->at_ns;
         if (core->config.shrink_after_ns > 0 && !job->wants->exclusive && !job->queue)
             queue_push(&core->shrinking, job);
     }
@@ -284,7 +285,7 @@ static int apply_strayed(const struct core *core, struct job *job, const struct 
         return error_set(err, EINVAL, "job %" PRIu64 " cannot stray to GPU %" PRIu32, job->id, strayed->gpu);
     if (strayed->gpu != RECORD_NO_GPU)
         in_all = job_strays(job, strayed->gpu, strayed->bytes);
-    if (in_all > job->stray_bytes)
+    if (in_all > job->run->stray_bytes)
         user_strays(job, in_all);
     return 0;
 }
@@ -343,8 +344,8 @@ static void set_reservation(struct core *core, struct job *job, const struct rec
 {
     job->reserved_bytes = reservation->reserved_bytes;
     job->reservation_source = reservation->reservation_source;
-    if (job->granted_bytes < 0)
-        job->granted_bytes = job->reserved_bytes;
+    if (job->run->granted_bytes < 0)
+        job_run(job)->granted_bytes = job->reserved_bytes;
     user_recounts(core, job);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_rebook(core->gpus[job->placements[i].gpu]);
@@ -372,39 +373,44 @@ static void apply_reservation(struct core *core, struct job *job, const struct r
 
 static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 {
+    struct job_run *run;
+
+    if (job->share == SHARE_ANY) /* it has none */
+        return;
+    run = job_run(job);
     overuse_left(core, job, at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     learn_left(job);
     sharing_ends(core, job);
-    if (job->share != SHARE_ANY) { /* it was placed */
-        user_leaves(job);
-        resources_left(core, job->wants);
-        use_ends(job, at_ns);
-    }
-    job->idle_step = IDLE_NOT_TOLD;
+    user_leaves(job);
+    resources_left(core, job->wants);
+    use_ends(job, at_ns);
+    run->idle_step = IDLE_NOT_TOLD;
     idle_forget(job);
     job->placement_count = 0;
-    job->stray_bytes = 0;
-    job->stray_count = 0;
+    run->stray_bytes = 0;
+    run->stray_count = 0;
     job->share = SHARE_ANY;
     free_ptr(&job->placements);
-    free_ptr(&job->strays);
+    free_ptr(&run->strays);
 }
 
 /* Its processes keep their memory, and leave the SMs to others. What is observed of it then says nothing of its need.
  */
 static void stand_still(struct core *core, struct job *job, bool suspended, int64_t at_ns)
 {
+    struct job_run *run = job_run(job);
+
     if (suspended) {
-        job->suspended_since_ns = at_ns;
+        run->suspended_since_ns = at_ns;
     } else {
-        job->suspended_ns += at_ns > job->suspended_since_ns ? at_ns - job->suspended_since_ns : 0;
-        job->suspended_since_ns = 0;
-        job->resumed_ns = at_ns;
+        run->suspended_ns += at_ns > run->suspended_since_ns ? at_ns - run->suspended_since_ns : 0;
+        run->suspended_since_ns = 0;
+        run->resumed_ns = at_ns;
     }
     if (!suspended && job->queue == &core->shrinking) { /* its use is looked at anew */
-        job->first_use_ns = at_ns;
+        run->first_use_ns = at_ns;
         queue_remove(job);
         queue_push(&core->shrinking, job);
     }
@@ -536,10 +542,10 @@ static int apply_commanded(const struct core *core, struct job *job, const struc
         break;
     case COMMAND_SUSPEND: /* an administrator's stays his */
         if (job->state != JOB_SUSPENDED || !by_owner)
-            job->suspended_by = commanded->uid;
+            job_run(job)->suspended_by = commanded->uid;
         break;
     case COMMAND_RESUME:
-        if (by_owner && commanded->uid != 0 && job->suspended_by != commanded->uid)
+        if (by_owner && commanded->uid != 0 && job->run->suspended_by != commanded->uid)
             return error_set(err, EACCES, "job %" PRIu64 " was suspended by an administrator: only one can resume it",
                              job->id);
         if (allotment_keeps_still(core, job, record->at_ns, &why))
@@ -618,12 +624,12 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_REQUEUED:
         job->retry = record->requeued.retry;
-        job->unfenced |= record->requeued.unfenced;
+        job_run(job)->unfenced |= record->requeued.unfenced;
         job->reserved_bytes = record->requeued.reserved_bytes;
         job->reservation_source =
             record_memory_source(record->requeued.reservation_source, job->reserved_bytes, job->wants, SOURCE_RAISED);
         /* Its turn is over: the others have theirs first. */
-        if (job->crash_cause == EXIT_TIMEOUT && !seen_was_moved(job))
+        if (job->run->crash_cause == EXIT_TIMEOUT && !seen_was_moved(job))
             job->place = ++core->last_place;
         if (job->retry)
             user_retries(job, record->at_ns);
@@ -668,7 +674,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         status = apply_commanded(core, job, record, err);
         break;
     case RECORD_MOVED:
-        job->moved_ns = record->at_ns;
+        job_run(job)->moved_ns = record->at_ns;
         break;
     case RECORD_UNUSED:
         status = idle_note(core, job, record, err);
@@ -682,7 +688,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_SIGNAL_FAILED:
         job->signalled = false;
-        job->signal_retry_ns = record->at_ns + SIGNAL_RETRY_NS;
+        job_run(job)->signal_retry_ns = record->at_ns + SIGNAL_RETRY_NS;
         queue_remove(job);
         queue_push(&core->undecided, job);
         break;

@@ -37,7 +37,7 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
 /* A loading job's memory may appear and fill the GPU between two samples. */
 static bool still_loading(const struct job *job, int64_t at_ns)
 {
-    return job->first_use_ns == 0 || at_ns - job->first_use_ns <= LEARN_LOADING_NS;
+    return job->run->first_use_ns == 0 || at_ns - job->run->first_use_ns <= LEARN_LOADING_NS;
 }
 
 static int64_t asked_bytes(const struct record *record)
@@ -69,7 +69,7 @@ static bool was_full(const struct core *core, const struct job *job, const struc
     int64_t total = smallest_total(core, job), asked = asked_bytes(record);
 
     if (record->exited.used_bytes < 0)
-        return asked > job->crash_available_bytes - job_peak_bytes(job);
+        return asked > job->run->crash_available_bytes - job_peak_bytes(job);
     return asked > total || used_bytes(job, record) >= total - total / UNSEEN_PART - asked;
 }
 
@@ -85,8 +85,8 @@ static bool was_taken(const struct core *core, const struct job *job, const stru
 /* It may have needed more than its fence, as far as that was observed. */
 static bool was_at_fence(const struct job *job, const struct record *record)
 {
-    return job->fence_bytes >= 0 &&
-           job_peak_bytes(job) >= job->fence_bytes - job->fence_bytes / UNSEEN_PART - asked_bytes(record);
+    return job->run->fence_bytes >= 0 &&
+           job_peak_bytes(job) >= job->run->fence_bytes - job->run->fence_bytes / UNSEEN_PART - asked_bytes(record);
 }
 
 /* Whether the observed memory confirms that it ran out. Any program can print this message. So the job goes before
@@ -100,7 +100,7 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
         return says_memory;
     if (was_full(core, job, record) || was_at_fence(job, record))
         return true;
-    return says_memory && job->crashes == 0 && !job->unfenced && still_loading(job, record->at_ns) &&
+    return says_memory && job->crashes == 0 && !job->run->unfenced && still_loading(job, record->at_ns) &&
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
@@ -124,7 +124,7 @@ bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const 
 
 bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
 {
-    return (job->fence_bytes >= 0 || is_collocated(core, job)) && end->exited.used_bytes >= 0 &&
+    return (job->run->fence_bytes >= 0 || is_collocated(core, job)) && end->exited.used_bytes >= 0 &&
            borne_out(core, job, end, true);
 }
 
@@ -133,14 +133,15 @@ bool crash_is_of_limit(const struct core *core, const struct job *job, const str
 static bool is_victim(struct core *core, struct job *job, const struct record *record)
 {
     int64_t peak = job_peak_bytes(job);
-    uint64_t overuser =
-        overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes, record->at_ns);
+    uint64_t overuser = overusing_job(
+        core, job, job->run->crash_needed_bytes < peak ? peak : job->run->crash_needed_bytes, record->at_ns);
     struct job *other = core_job_by_id(core, overuser);
 
-    if (!overuser || !job->crash_is_oom || !was_taken(core, job, record) || job->harmed >= core->config.max_retries)
+    if (!overuser || !job->run->crash_is_oom || !was_taken(core, job, record) ||
+        job->run->harmed >= core->config.max_retries)
         return false;
-    job->overuser = overuser;
-    job->harmed++;
+    job_run(job)->overuser = overuser;
+    job_run(job)->harmed++;
     if (other)
         other->victims++;
     return true;
@@ -149,10 +150,10 @@ static bool is_victim(struct core *core, struct job *job, const struct record *r
 /* It was alone, and its fence left it less than its GPUs did: even nearly full, they say nothing. */
 static bool only_its_fence(const struct core *core, const struct job *job, const struct record *record)
 {
-    bool only = job->crashed_alone && record->exited.used_bytes >= 0;
+    bool only = job->run->crashed_alone && record->exited.used_bytes >= 0;
 
     for (uint32_t i = 0; i < job->placement_count; i++)
-        only &= job->fence_bytes - job_peak_bytes(job) <
+        only &= job->run->fence_bytes - job_peak_bytes(job) <
                 core->gpus[job->placements[i].gpu]->total_bytes - record->exited.used_bytes;
     return only;
 }
@@ -160,44 +161,44 @@ static bool only_its_fence(const struct core *core, const struct job *job, const
 static void note_memory(struct core *core, struct job *job, const struct record *record)
 {
     int64_t peak = job_peak_bytes(job), requested = record->exited.requested_bytes;
-
+    struct job_run *run = job_run(job);
     bool fenced;
 
-    job->crashed_alone = true;
-    job->crash_available_bytes = INT64_MAX;
+    run->crashed_alone = true;
+    run->crash_available_bytes = INT64_MAX;
     for (uint32_t i = 0; i < job->placement_count; i++) {
         const struct gpu *gpu = core->gpus[job->placements[i].gpu];
         int64_t available = gpu_idle_bytes(gpu) - held_by_others(gpu, job);
         if (gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES)
-            job->crashed_alone = false;
-        if (available < job->crash_available_bytes)
-            job->crash_available_bytes = available > 0 ? available : 0;
+            run->crashed_alone = false;
+        if (available < run->crash_available_bytes)
+            run->crash_available_bytes = available > 0 ? available : 0;
     }
-    fenced = job->fence_bytes >= 0 && (!was_full(core, job, record) || only_its_fence(core, job, record)) &&
+    fenced = run->fence_bytes >= 0 && (!was_full(core, job, record) || only_its_fence(core, job, record)) &&
              (was_at_fence(job, record) || still_loading(job, record->at_ns));
     if (fenced) {
-        job->crashed_alone = false; /* the fence was in its way: that says nothing about the GPU */
-        if (job->crash_available_bytes > job->fence_bytes)
-            job->crash_available_bytes = job->fence_bytes;
+        run->crashed_alone = false; /* the fence was in its way: that says nothing about the GPU */
+        if (run->crash_available_bytes > run->fence_bytes)
+            run->crash_available_bytes = run->fence_bytes;
     }
-    job->crash_is_oom = borne_out(core, job, record, job->crash_cause == EXIT_GPU_OOM);
-    job->crash_fenced = fenced && fence_is_guess(job);
-    job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
-    if (job->crash_fenced || (!fenced && is_victim(core, job, record))) {
-        learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
+    run->crash_is_oom = borne_out(core, job, record, run->crash_cause == EXIT_GPU_OOM);
+    run->crash_fenced = fenced && fence_is_guess(job);
+    run->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
+    if (run->crash_fenced || (!fenced && is_victim(core, job, record))) {
+        learn_memory(core, job, run->crash_needed_bytes, LEARN_LEAST);
         return;
     }
     job->crashes++;
-    job->oom_crashes += job->crash_is_oom;
-    if (job->crash_is_oom)
-        learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
+    job->oom_crashes += run->crash_is_oom;
+    if (run->crash_is_oom)
+        learn_memory(core, job, run->crash_needed_bytes, LEARN_LEAST);
 }
 
 /* A GPU that fails takes its jobs with it; a workload under which one GPU fails after the other is the cause. Only a
  * run that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
 uint32_t crash_other_gpu(const struct core *core, const struct job *job, const struct record_exited *exited)
 {
-    const struct record_failure *before = closing_failure_of((struct job *)job);
+    const struct record_failure *before = closing_failure_of(job);
     bool followed = exited->cause == EXIT_GPU_ERROR && exited->failed_gpu != RECORD_NO_GPU &&
                     before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu &&
                     job->placed_ns >= before->at_ns && !closing_is_suspect(core->gpus[exited->failed_gpu], job);
@@ -210,34 +211,36 @@ static void note_failure(const struct core *core, struct job *job, const struct 
     if (record->exited.failed_gpu == RECORD_NO_GPU)
         return;
     if (crash_other_gpu(core, job, &record->exited) != RECORD_NO_GPU)
-        job->crash_cause = EXIT_FAILED;                                         /* its own doing */
+        job_run(job)->crash_cause = EXIT_FAILED;                                /* its own doing */
     closing_look_at_avoided(core, closing_failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
-    *closing_failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
+    closing_set_failure(job, record->exited.failed_gpu, record->at_ns);
     closing_look_at_avoided(core, record->exited.failed_gpu, record->at_ns);
 }
 
 void crash_forgive(struct job *job)
 {
-    *closing_failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
+    closing_set_failure(job, RECORD_NO_GPU, 0);
 }
 
 static bool is_of_memory(const struct job *job)
 {
-    return job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE;
+    return job->run->crash_cause == EXIT_GPU_OOM || job->run->crash_cause == EXIT_GPU_HANDLE;
 }
 
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
-    job->crash_fenced = false;
-    job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : verdict_of(&record->exited).cause;
-    job->crashed_ns = record->at_ns;
+    struct job_run *run = job_run(job);
+
+    run->crash_fenced = false;
+    run->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : verdict_of(&record->exited).cause;
+    run->crashed_ns = record->at_ns;
     if (is_of_memory(job))
         note_memory(core, job, record);
-    else if (job->crash_cause == EXIT_TIMEOUT)
-        job->timeouts += !seen_was_moved(job);
-    else if (job->crash_cause != EXIT_IDLE)
-        job->external_failures++;
-    if (job->crash_cause == EXIT_GPU_ERROR)
+    else if (run->crash_cause == EXIT_TIMEOUT)
+        run->timeouts += !seen_was_moved(job);
+    else if (run->crash_cause != EXIT_IDLE)
+        run->external_failures++;
+    if (run->crash_cause == EXIT_GPU_ERROR)
         note_failure(core, job, record);
 }
 
@@ -268,8 +271,8 @@ static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, s
         .reservation_source = reserved_bytes == job->reserved_bytes         ? job->reservation_source
                               : reserved_bytes == job->wants->request_bytes ? job->wants->request_source
                                                                             : SOURCE_RAISED,
-        .unfenced = job->crash_fenced,
-        .overuser = job->overuser,
+        .unfenced = job->run->crash_fenced,
+        .overuser = job->run->overuser,
     };
 }
 
@@ -296,23 +299,23 @@ static void give_up(bool memory, struct record *verdict)
  * job may have been on its way out. */
 static bool hopeless(const struct core *core, const struct job *job)
 {
-    return job->crash_needed_bytes > user_most_bytes(core, job->wants) ||
-           (job->crashed_alone && job->retry && job->oom_crashes > job->crash_is_oom);
+    return job->run->crash_needed_bytes > user_most_bytes(core, job->wants) ||
+           (job->run->crashed_alone && job->retry && job->oom_crashes > job->run->crash_is_oom);
 }
 
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
     if (job->wants->gpus == 0) /* whatever its output says */
         give_up(false, verdict);
-    else if (job->overuser || job->crash_fenced)
+    else if (job->run->overuser || job->run->crash_fenced)
         requeue(job, true, need_after_harm(core, job, free_somewhere(core, job)), verdict);
-    else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
+    else if (job->run->crash_cause == EXIT_GPU_HANDLE && !job->run->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))
         give_up(true, verdict);
     else if (job->crashes > core->config.max_retries)
-        give_up(job->crash_is_oom, verdict);
-    else if (job->crash_is_oom)
+        give_up(job->run->crash_is_oom, verdict);
+    else if (job->run->crash_is_oom)
         requeue(job, true, need_after_crash(core, job, free_somewhere(core, job)), verdict);
     else
         requeue(job, false, job->reserved_bytes, verdict);
@@ -320,10 +323,10 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
 
 void crash_judge(const struct core *core, const struct job *job, int64_t now_ns, struct record *verdict)
 {
-    bool asks = job->wants->requeue || (job->crash_cause == EXIT_LOST && core->config.requeue_lost);
+    bool asks = job->wants->requeue || (job->run->crash_cause == EXIT_LOST && core->config.requeue_lost);
 
     *verdict = (struct record){.job = job->id, .at_ns = now_ns};
-    switch (job->crash_cause) {
+    switch (job->run->crash_cause) {
     case EXIT_GPU_OOM:
     case EXIT_GPU_HANDLE:
         judge_memory(core, job, verdict);
@@ -333,19 +336,19 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         give_up(false, verdict);
         break;
     case EXIT_TIMEOUT:
-        if (asks && job->timeouts <= core->config.max_requeues)
+        if (asks && job->run->timeouts <= core->config.max_requeues)
             requeue(job, false, job->reserved_bytes, verdict);
         else
             give_up(false, verdict);
         break;
     case EXIT_LOST:
-        if (asks && job->external_failures <= core->config.max_retries)
+        if (asks && job->run->external_failures <= core->config.max_retries)
             requeue(job, false, job->reserved_bytes, verdict);
         else
             give_up(false, verdict);
         break;
     default:
-        if (job->external_failures <= core->config.max_retries)
+        if (job->run->external_failures <= core->config.max_retries)
             requeue(job, true, job->reserved_bytes, verdict);
         else
             give_up(false, verdict);
@@ -357,9 +360,9 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
     if (verdict->type == RECORD_REQUEUED && !user_may_retry(core, job, now_ns))
         verdict->requeued.retry = false;
     if (verdict->type == RECORD_REQUEUED && job->wants->attached)
-        give_up(is_of_memory(job) && job->crash_is_oom, verdict);
+        give_up(is_of_memory(job) && job->run->crash_is_oom, verdict);
     if (verdict->type == RECORD_GAVE_UP)
-        verdict->gave_up.cause = job->crash_cause;
+        verdict->gave_up.cause = job->run->crash_cause;
     if (verdict->type == RECORD_REQUEUED && job->wants->external)
         hand_back(verdict);
 }

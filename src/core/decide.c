@@ -32,7 +32,7 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
         if (job->state == JOB_CRASHED) {
             crash_judge(core, job, now_ns, &verdict);
             core_decided(core, out, &verdict);
-        } else if (job_state_stops(job->state) && now_ns >= job->signal_retry_ns) {
+        } else if (job_state_stops(job->state) && now_ns >= job->run->signal_retry_ns) {
             core_decided(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
         }
     }
@@ -188,7 +188,7 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
 {
     struct job *job;
 
-    while ((job = next_to_shrink(core)) && now_ns - job->first_use_ns >= core->config.shrink_after_ns) {
+    while ((job = next_to_shrink(core)) && now_ns - job->run->first_use_ns >= core->config.shrink_after_ns) {
         struct record shrunk = {
             .type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id, .shrunk.reservation_source = SOURCE_OBSERVED};
 
@@ -215,7 +215,7 @@ static void move_off(struct core *core, int64_t now_ns, struct record_list *out)
                 continue;
             moved.job = job->id;
             moved.moved = (struct record_moved){.slowed = slowed->id,
-                                                .slowed_permille = slowed->slowed_permille,
+                                                .slowed_permille = slowed->run->slowed_permille,
                                                 .bound_permille = job_slowdown_bound(core, slowed)};
             core_decided(core, out, &moved);
         }
@@ -380,7 +380,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     const struct job *shrinks;
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
-        earlier(&wake_ns, job->signal_retry_ns, now_ns);
+        earlier(&wake_ns, job->run->signal_retry_ns, now_ns);
     if (core->tellers || core->vain.head || any_is_due(core, now_ns) || late_ns < now_ns)
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = first_lease(core); job && job->turn.class == CLASS_LEASE; job = job->next)
@@ -396,7 +396,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     earlier(&wake_ns, core->next_decision_ns, now_ns);
     earlier(&wake_ns, reserve_wake_ns(core, now_ns), now_ns);
     if ((shrinks = next_to_shrink(core)))
-        earlier(&wake_ns, shrinks->first_use_ns + core->config.shrink_after_ns, now_ns);
+        earlier(&wake_ns, shrinks->run->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)
         if (core->gpus[i]->settling_job)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);

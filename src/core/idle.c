@@ -12,15 +12,15 @@ int64_t idle_due_ns(const struct job *job)
 {
     int64_t limit_ns = job->wants->idle_limit_ns;
 
-    if (job->state != JOB_RUNNING || !job->unused_since_ns)
+    if (job->state != JOB_RUNNING || !job->run->unused_since_ns)
         return INT64_MAX;
-    switch (job->idle_step) {
+    switch (job->run->idle_step) {
     case IDLE_NOT_TOLD:
-        return job->unused_since_ns + limit_ns / 2;
+        return job->run->unused_since_ns + limit_ns / 2;
     case IDLE_WARNED:
-        return job->idle_ends_ns - limit_ns / 10;
+        return job->run->idle_ends_ns - limit_ns / 10;
     case IDLE_WARNED_AGAIN:
-        return job->idle_ends_ns;
+        return job->run->idle_ends_ns;
     default:
         return INT64_MAX;
     }
@@ -29,13 +29,13 @@ int64_t idle_due_ns(const struct job *job)
 struct record_idle idle_next_step(const struct job *job, int64_t now_ns)
 {
     int64_t limit_ns = job->wants->idle_limit_ns;
-    struct record_idle next = {.step = job->idle_step + 1, .ends_ns = job->idle_ends_ns};
+    struct record_idle next = {.step = job->run->idle_step + 1, .ends_ns = job->run->idle_ends_ns};
     int64_t least_ns = now_ns + (next.step == IDLE_WARNED         ? limit_ns / 2
                                  : next.step == IDLE_WARNED_AGAIN ? limit_ns / 10
                                                                   : 0);
 
     if (next.step == IDLE_WARNED)
-        next.ends_ns = job->unused_since_ns + limit_ns;
+        next.ends_ns = job->run->unused_since_ns + limit_ns;
     if (next.step < IDLE_ENDED && next.ends_ns < least_ns)
         next.ends_ns = least_ns;
     return next;
@@ -43,11 +43,13 @@ struct record_idle idle_next_step(const struct job *job, int64_t now_ns)
 
 void idle_forget(struct job *job)
 {
-    job->unused_since_ns = 0;
-    if (job->idle_step == IDLE_ENDED)
+    struct job_run *run = job_run(job);
+
+    run->unused_since_ns = 0;
+    if (run->idle_step == IDLE_ENDED)
         return;
-    job->idle_step = IDLE_NOT_TOLD;
-    job->idle_ends_ns = 0;
+    run->idle_step = IDLE_NOT_TOLD;
+    run->idle_ends_ns = 0;
 }
 
 int idle_note(struct core *core, struct job *job, const struct record *unused, struct error *err)
@@ -58,10 +60,10 @@ int idle_note(struct core *core, struct job *job, const struct record *unused, s
         return error_set(err, EINVAL, "job %" PRIu64 " has no idle limit, or no GPUs", job->id);
     if (since_ns < 0 || since_ns > unused->at_ns)
         return error_set(err, EINVAL, "job %" PRIu64 " cannot be unused since %" PRId64, job->id, since_ns);
-    if (since_ns == job->unused_since_ns)
+    if (since_ns == job->run->unused_since_ns)
         return 0;
     idle_forget(job);
-    job->unused_since_ns = since_ns;
+    job_run(job)->unused_since_ns = since_ns;
     if (idle_due_ns(job) < core->next_idle_ns)
         core->next_idle_ns = idle_due_ns(job);
     return 0;
@@ -69,9 +71,11 @@ int idle_note(struct core *core, struct job *job, const struct record *unused, s
 
 int idle_take_step(struct job *job, const struct record_idle *idle, struct error *err)
 {
-    if (!job->unused_since_ns || idle->step != job->idle_step + 1 || idle->step > IDLE_ENDED)
+    struct job_run *run = job_run(job);
+
+    if (!run->unused_since_ns || idle->step != run->idle_step + 1 || idle->step > IDLE_ENDED)
         return error_set(err, EINVAL, "job %" PRIu64 " is not idle, or not at step %" PRIu32, job->id, idle->step);
-    job->idle_step = idle->step;
-    job->idle_ends_ns = idle->ends_ns;
+    run->idle_step = idle->step;
+    run->idle_ends_ns = idle->ends_ns;
     return 0;
 }

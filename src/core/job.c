@@ -4,6 +4,7 @@
  * that lead there. */
 #include "core/job.h"
 
+#include "base/memory.h"
 #include "core/verdict.h"
 
 #define BIT(state) (1u << (state))
@@ -211,6 +212,34 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     return job_transition_allowed(from, to) ? to : JOB_STATE_COUNT;
 }
 
+const struct job_run job_never_ran = {
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) .member = absent,
+#include "core/job_state.def"
+    .failure = {.gpu = RECORD_NO_GPU}};
+
+struct job_run *job_run(struct job *job)
+{
+    struct job_run *run;
+
+    if (job->run != &job_never_ran)
+        return (struct job_run *)job->run;
+    run = xcalloc(1, sizeof *run);
+    *run = job_never_ran;
+    run->job = job;
+    job->run = run;
+    return run;
+}
+
+void job_run_free(struct job *job)
+{
+    if (job->run == &job_never_ran)
+        return;
+    free(job->run->strays);
+    free((struct job_run *)job->run);
+    job->run = &job_never_ran;
+}
+
 int64_t job_latest_start_ns(const struct job *job)
 {
     return job->wants->deadline_ns ? job->wants->deadline_ns - job->wants->time_limit_ns : INT64_MAX;
@@ -218,7 +247,8 @@ int64_t job_latest_start_ns(const struct job *job)
 
 int64_t job_waits_since_ns(const struct job *job)
 {
-    int64_t since_ns = job->retry && job->crashed_ns > job->submitted_ns ? job->crashed_ns : job->submitted_ns;
+    int64_t since_ns =
+        job->retry && job->run->crashed_ns > job->submitted_ns ? job->run->crashed_ns : job->submitted_ns;
 
     return since_ns > job->gave_way_ns ? since_ns : job->gave_way_ns;
 }

@@ -106,38 +106,60 @@ enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
 
 /* What people see of a job's state: the SHOWN rows. */
 struct job_shown {
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) type member;
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) type member;
 #include "core/job_state.def"
 };
 
+/* Rows of job_state.def, by their PART: IF_JOB_##part(...) and IF_RUN_##part(...). */
+#define IF_JOB_JOB(...) __VA_ARGS__
+#define IF_JOB_RUN(...)
+#define IF_RUN_JOB(...)
+#define IF_RUN_RUN(...) __VA_ARGS__
+
+/* What a job has since it was first placed: the RUN rows, and what belongs to them. */
+struct job_run {
+#define STATE(part, type, member, kind, name) IF_RUN_##part(type member;)
+#include "core/job_state.def"
+    uint32_t stray_count;          /* GPUs that it was not given, and was observed on in this run */
+    struct job_placement *strays;  /* owned; these */
+    struct record_failure failure; /* of one without a workload; else the history has it */
+    struct job *job;
+    struct job_run *previous, *next; /* its neighbours in profile.placed */
+};
+
+/* Of all jobs that were never placed. */
+extern const struct job_run job_never_ran;
+
+/* Thousands wait, and a decision looks at many of them: what it looks at comes first. */
 struct job {
     uint64_t id;
-    uint32_t placement_count; /* GPUs held now; here, beside the state, it leaves no hole */
-#define STATE(type, member, kind, name) type member;
-#include "core/job_state.def"
-    const struct record_submitted *wants;      /* without the workload, which its history has: job_submitted() */
-    struct record_failure failure;             /* of one without a workload; else the history has it */
-    struct order_turn turn;                    /* while it waits or is held */
-    struct job_placement *placements;          /* owned; NULL while it holds none */
-    struct job_placement *strays;              /* owned; these */
-    struct dependency *depends;                /* owned list: what it waits for (waiting/depend.h) */
-    struct awaited *awaited;                   /* owned; NULL: nobody ever waited for it */
-    struct job_array *array;                   /* where a part of it has to wait (waiting/array.h); borrowed; or NULL */
-    struct user *user;                         /* the job's user; borrowed */
-    struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */
-    struct job *placed_previous, *placed_next; /* its neighbours in profile.placed */
-    struct queue *queue;                       /* the one it stands in, or NULL */
-    struct job *previous;
-    struct job *next;
-    uint32_t stray_count;            /* GPUs that it was not given, and was observed on in this run */
-    uint32_t rank;                   /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
+    const struct record_submitted *wants; /* without the workload, which its history has: job_submitted() */
+    struct user *user;                    /* the job's user; borrowed */
+    struct profile *profile;              /* of its workload; borrowed; NULL: it has no key */
     struct autocluster *autocluster; /* while it waits: the jobs that nothing tells from it (autocluster.h): a cache */
+    struct order_turn turn;          /* while it waits or is held */
     struct {
         struct job *before, *behind;
     } by_turn[BY_TURN_KINDS]; /* below it, in a tree that it stands in: a cache */
-    UT_hash_handle hh;        /* core.jobs, by id */
+    uint32_t rank;            /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
+    uint32_t placement_count; /* GPUs held now */
+#define STATE(part, type, member, kind, name) IF_JOB_##part(type member;)
+#include "core/job_state.def"
+    const struct job_run *run;        /* job_never_ran, or owned: never NULL. To change it: job_run() */
+    struct job_placement *placements; /* owned; NULL while it holds none */
+    struct dependency *depends;       /* owned list: what it waits for (waiting/depend.h) */
+    struct awaited *awaited;          /* owned; NULL: nobody ever waited for it */
+    struct job_array *array;          /* where a part of it has to wait (waiting/array.h); borrowed; or NULL */
+    struct queue *queue;              /* the one it stands in, or NULL */
+    struct job *previous;
+    struct job *next;
+    UT_hash_handle hh; /* core.jobs, by id */
 };
+
+/* To be changed: made at the first call, which is the first placement, and freed with the job. */
+struct job_run *job_run(struct job *job);
+void job_run_free(struct job *job);
 
 /* Whether it waits for something else than GPUs (waiting/depend.h, waiting/array.h). */
 static inline bool job_is_kept(const struct job *job)

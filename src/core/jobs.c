@@ -96,10 +96,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->wants = common_wants_join(&core->wants, wants);
     job->reserved_bytes = wants->request_bytes;
     job->reservation_source = wants->request_source;
-    job->failure.gpu = RECORD_NO_GPU;
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) job->member = absent;
-#include "core/job_state.def"
+    job->run = &job_never_ran;
     job->submitted_ns = record->at_ns;
     job->place = ++core->last_place;
     array_join(core, job);
@@ -117,8 +114,8 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
 static struct job_shown shown_of(const struct job *job)
 {
     return (struct job_shown){
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) .member = job->member,
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) .member = job->run->member,
 #include "core/job_state.def"
     };
 }
@@ -151,6 +148,6 @@ void core_free_job(struct core *core, struct job *job)
     array_leave(core, job);
     common_wants_leave(&core->wants, job->wants);
     free(job->placements);
-    free(job->strays);
+    job_run_free(job);
     free(job);
 }

@@ -22,25 +22,26 @@ struct job_placement *job_placement_on(const struct job *job, uint32_t gpu)
 
 int64_t job_stray_bytes_on(const struct job *job, uint32_t gpu)
 {
-    const struct job_placement *stray = find_gpu(job->strays, job->stray_count, gpu);
+    const struct job_placement *stray = find_gpu(job->run->strays, job->run->stray_count, gpu);
 
     return stray ? stray->observed_bytes : 0;
 }
 
 int64_t job_strays(struct job *job, uint32_t gpu, int64_t bytes)
 {
-    struct job_placement *stray = find_gpu(job->strays, job->stray_count, gpu);
+    struct job_run *run = job_run(job);
+    struct job_placement *stray = find_gpu(run->strays, run->stray_count, gpu);
     int64_t sum = 0;
 
     if (!stray) {
-        job->strays = xrealloc(job->strays, job->stray_count + 1, sizeof *job->strays);
-        stray = &job->strays[job->stray_count++];
+        run->strays = xrealloc(run->strays, run->stray_count + 1, sizeof *run->strays);
+        stray = &run->strays[run->stray_count++];
         *stray = (struct job_placement){.gpu = gpu};
     }
     if (bytes > stray->observed_bytes)
         stray->observed_bytes = bytes;
-    for (uint32_t i = 0; i < job->stray_count; i++)
-        sum += job->strays[i].observed_bytes;
+    for (uint32_t i = 0; i < run->stray_count; i++)
+        sum += run->strays[i].observed_bytes;
     return sum;
 }
 

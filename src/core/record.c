@@ -289,8 +289,9 @@ const struct record_field record_fields[] = {
 #define REQUEST_NAME              "wanted_bytes"
 #include "core/wants.def"
     TEXT(RECORD_STATE_JOB, "workload", state_job.wants.workload),
-#define STATE(type, member, kind, name)         MEMBER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member),
-#define ADDED(type, member, kind, name, absent) LATER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member, absent),
+#define STATE(part, type, member, kind, name) MEMBER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member),
+#define ADDED(part, type, member, kind, name, absent)                                                                  \
+    LATER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member, absent),
 #include "core/job_state.def"
     LATER(RECORD_STATE_JOB, "failed_gpu", FIELD_U32, state_job.failure.gpu, RECORD_NO_GPU),
     LATER(RECORD_STATE_JOB, "failed_ns", FIELD_I64, state_job.failure.at_ns, 0),

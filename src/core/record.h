@@ -425,7 +425,7 @@ struct record_state_user {
 
 struct record_state_job {
     struct record_submitted wants;
-#define STATE(type, member, kind, name) type member;
+#define STATE(part, type, member, kind, name) type member;
 #include "core/job_state.def"
     struct record_failure failure;
 };

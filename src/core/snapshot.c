@@ -172,8 +172,9 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
     struct record record = {.type = RECORD_STATE_JOB, .at_ns = at_ns, .job = job->id};
 
     record.state_job.wants = job_submitted(job);
-    record.state_job.failure = job->failure;
-#define STATE(type, member, kind, name) record.state_job.member = job->member;
+    record.state_job.failure = job->run->failure;
+#define STATE(part, type, member, kind, name)                                                                          \
+    record.state_job.member = IF_JOB_##part(job->member) IF_RUN_##part(job->run->member);
 #include "core/job_state.def"
     record_list_add(out, &record);
     for (uint32_t i = 0; i < job->placement_count; i++)
@@ -182,12 +183,12 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
                                               .job = job->id,
                                               .state_placement = {.gpu = job->placements[i].gpu,
                                                                   .bytes = job->placements[i].observed_bytes}});
-    for (uint32_t i = 0; i < job->stray_count; i++)
+    for (uint32_t i = 0; i < job->run->stray_count; i++)
         record_list_add(out, &(struct record){.type = RECORD_STATE_PLACEMENT,
                                               .at_ns = at_ns,
                                               .job = job->id,
-                                              .state_placement = {.gpu = job->strays[i].gpu,
-                                                                  .bytes = job->strays[i].observed_bytes,
+                                              .state_placement = {.gpu = job->run->strays[i].gpu,
+                                                                  .bytes = job->run->strays[i].observed_bytes,
                                                                   .strayed = true}});
 }
 
@@ -427,9 +428,12 @@ static int restore_job(struct core *core, const struct record *record, struct er
     rc = core_add_job(core, &submitted, &job, err);
     if (rc != 0)
         return rc;
-#define STATE(type, member, kind, name) job->member = state->member;
+#define STATE(part, type, member, kind, name)                                                                          \
+    IF_JOB_##part(job->member = state->member;)                                                                        \
+        IF_RUN_##part(if (state->member != job->run->member) job_run(job)->member = state->member;)
 #include "core/job_state.def"
-    job->failure = state->failure;
+    if (state->failure.gpu != job->run->failure.gpu || state->failure.at_ns != job->run->failure.at_ns)
+        job_run(job)->failure = state->failure;
     if (!job->place)
         job->place = record->job; /* an earlier carma's queue was in the order of ids */
     core->last_place = job->place > last_place ? job->place : last_place;
@@ -440,7 +444,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         user_counts(job);
         resources_taken(core, job->wants);
     }
-    job->user->held_permille += job->held_permille;
+    job->user->held_permille += job->run->held_permille;
     job->user->use_changes++;
     return 0;
 }

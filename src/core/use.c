@@ -91,11 +91,13 @@ static int64_t part_on(const struct core *core, const struct job *job, const str
 
 void use_begins(const struct core *core, struct job *job, int64_t at_ns)
 {
-    job->held_permille = 0;
+    struct job_run *run = job_run(job);
+
+    run->held_permille = 0;
     for (uint32_t i = 0; i < job->placement_count; i++)
-        job->held_permille += part_on(core, job, &job->placements[i], core->gpus[job->placements[i].gpu]);
+        run->held_permille += part_on(core, job, &job->placements[i], core->gpus[job->placements[i].gpu]);
     go_to(job->user, at_ns);
-    job->user->held_permille += job->held_permille;
+    job->user->held_permille += run->held_permille;
 }
 
 void use_grows(const struct core *core, struct job *job, int64_t at_ns)
@@ -107,6 +109,6 @@ void use_grows(const struct core *core, struct job *job, int64_t at_ns)
 void use_ends(struct job *job, int64_t at_ns)
 {
     go_to(job->user, at_ns);
-    job->user->held_permille -= job->held_permille;
-    job->held_permille = 0;
+    job->user->held_permille -= job->run->held_permille;
+    job_run(job)->held_permille = 0;
 }

@@ -47,26 +47,26 @@ void user_counts(struct job *job)
 {
     job->user->running++;
     job->user->gpus += job->wants->gpus;
-    job->user->memory_bytes += (uint64_t)job->counted_bytes + (uint64_t)job->stray_bytes;
+    job->user->memory_bytes += (uint64_t)job->run->counted_bytes + (uint64_t)job->run->stray_bytes;
 }
 
 void user_leaves(struct job *job)
 {
     job->user->running--;
     job->user->gpus -= job->wants->gpus;
-    job->user->memory_bytes -= (uint64_t)job->counted_bytes + (uint64_t)job->stray_bytes;
-    job->counted_bytes = 0;
+    job->user->memory_bytes -= (uint64_t)job->run->counted_bytes + (uint64_t)job->run->stray_bytes;
+    job_run(job)->counted_bytes = 0;
 }
 
 void user_strays(struct job *job, int64_t bytes)
 {
-    job->user->memory_bytes += (uint64_t)bytes - (uint64_t)job->stray_bytes;
-    job->stray_bytes = bytes;
+    job->user->memory_bytes += (uint64_t)bytes - (uint64_t)job->run->stray_bytes;
+    job_run(job)->stray_bytes = bytes;
 }
 
 void user_takes(const struct core *core, struct job *job)
 {
-    job->counted_bytes = user_bytes_in_all(core, job->wants->gpus, user_counting(job, job->reserved_bytes));
+    job_run(job)->counted_bytes = user_bytes_in_all(core, job->wants->gpus, user_counting(job, job->reserved_bytes));
     user_counts(job);
 }
 

@@ -35,7 +35,7 @@ static bool fold(struct daemon *daemon, const struct record *record)
         return false;
     }
     totals_end(daemon->totals, view);
-    view->activity_permille = core_observed_activity(daemon->core, view->wants->uid, view->workload);
+    view->activity_permille = core_observed_activity(daemon->core, view->wants->uid, job_view_workload(view));
     row = history_row_of(view);
     past_runs_end(daemon->past_runs, &row);
     return true;

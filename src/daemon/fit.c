@@ -1,13 +1,15 @@
 #include "daemon/fit.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/gpu_list.h"
 #include "core/gpus/suits.h"
 #include "core/ledger.h"
+
+#define NO_GPU(which) "exclude_gpu: there is no GPU " which " here: carma gpus lists them"
 
 /* The most memory that this many GPUs of the node have; 0: fewer GPUs. */
 static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
@@ -38,36 +40,21 @@ void fit_request(const struct core *core, struct record_submitted *wants)
         wants->request_bytes = most;
 }
 
-/* RECORD_NO_GPU: there is none such. */
-static uint32_t number_of(const struct core *core, const char *name)
+static int exclude(const struct core *core, const struct gpu_list_item *item, uint64_t *excluded, struct error *err)
 {
-    char *end;
-    unsigned long long number = strtoull(name, &end, 10);
+    uint32_t first = item->first, last = item->last, count = core_gpu_count(core);
 
-    if (*name && !*end)
-        return number < core_gpu_count(core) ? (uint32_t)number : RECORD_NO_GPU;
-    for (uint32_t i = 0; i < core_gpu_count(core); i++)
-        if (strcmp(core_gpu(core, i)->uuid, name) == 0)
-            return i;
-    return RECORD_NO_GPU;
-}
-
-/* An item is "3", "0-2" or a UUID. The check of the submission has refused ranges that go backwards. */
-static int exclude(const struct core *core, char *item, uint64_t *excluded, struct error *err)
-{
-    char *dash = isdigit((unsigned char)*item) ? strchr(item, '-') : NULL;
-    const char *upto = dash ? dash + 1 : item;
-    uint32_t first, last;
-
-    if (dash)
-        *dash = '\0';
-    first = number_of(core, item);
-    last = number_of(core, upto);
-    if (first == RECORD_NO_GPU || last == RECORD_NO_GPU)
-        return error_set(err, EINVAL, "exclude_gpu: there is no GPU %.60s here: carma gpus lists them",
-                         first == RECORD_NO_GPU ? item : upto);
+    for (uint32_t i = 0; item->uuid && i <= count; i++)
+        if (i == count || strcmp(core_gpu(core, i)->uuid, item->uuid) == 0) {
+            first = last = i;
+            break;
+        }
+    if (last >= count && item->uuid)
+        return error_set(err, EINVAL, NO_GPU("%.60s"), item->uuid);
+    if (last >= count)
+        return error_set(err, EINVAL, NO_GPU("%" PRIu32), first >= count ? first : last);
     if (last >= GPU_EXCLUDED_MOST)
-        return error_set(err, EINVAL, "exclude_gpu: GPU %.60s cannot be excluded: only 0 to %d can", upto,
+        return error_set(err, EINVAL, "exclude_gpu: GPU %" PRIu32 " cannot be excluded: only 0 to %d can", last,
                          GPU_EXCLUDED_MOST - 1);
     for (; first <= last; first++)
         *excluded |= UINT64_C(1) << first;
@@ -77,11 +64,13 @@ static int exclude(const struct core *core, char *item, uint64_t *excluded, stru
 int fit_excluded(const struct core *core, const char *list, uint64_t *excluded, struct error *err)
 {
     CLEANUP(free_ptr) char *copy = xstrdup(list ? list : "");
-    char *rest = NULL;
-    int status = 0;
+    char *rest = list ? copy : NULL;
+    struct gpu_list_item item;
+    int status;
 
     *excluded = 0;
-    for (char *item = strtok_r(copy, ",", &rest); item && !status; item = strtok_r(NULL, ",", &rest))
-        status = exclude(core, item, excluded, err);
+    while ((status = gpu_list_next(&rest, &item, err)) > 0)
+        if ((status = exclude(core, &item, excluded, err)))
+            break;
     return status;
 }

@@ -38,18 +38,34 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
     estimate->peak_event = replay->peak_event;
 }
 
+/* Of a job that fits, though with all the workspaces that cuDNN would choose it does not: of what these take beyond the
+ * rest, the share that there is room for (docs/estimation.md compares it with 22 such runs on an A100, and three on
+ * another card). A negative number: it is no such job. */
+static double crowded_bytes(const struct features *features, double limit_bytes)
+{
+    double wanted_bytes = (double)features->replays[features->base].peak_reserved_bytes;
+    double least_bytes = (double)features->replays[REPLAY_NONE].peak_reserved_bytes,
+           room_bytes = limit_bytes - least_bytes;
+
+    if (features->out_of_memory || wanted_bytes <= limit_bytes || room_bytes < 0)
+        return -1;
+    return least_bytes + room_bytes * room_bytes / (wanted_bytes - least_bytes);
+}
+
 /* Its need on this GPU. Near its limit the allocator gives cached segments back, and cuDNN does with less. So a job
  * that fits at all fits in the GPU's memory. */
 static double median_of(const struct features *features, const struct correction *correction, double context_bytes,
                         double memory_bytes)
 {
     double reserved_bytes = (double)features->replays[features->base].peak_reserved_bytes;
-    double corrected_bytes;
+    double crowded = crowded_bytes(features, memory_bytes - context_bytes), corrected_bytes;
 
     if (!correction->trained) {
         corrected_bytes = fmax(reserved_bytes + context_bytes + (double)correction->offset_bytes, 0);
         return features->out_of_memory ? fmax(corrected_bytes, memory_bytes + 1) : fmin(corrected_bytes, memory_bytes);
     }
+    if (crowded >= 0)
+        return crowded + context_bytes;
     corrected_bytes = features->base_bytes * exp(correction->ln_ratio) - (double)FEATURES_CONTEXT_BYTES + context_bytes;
     if (features->out_of_memory)
         return fmax(fmax(corrected_bytes, reserved_bytes + context_bytes), memory_bytes + 1);
@@ -104,7 +120,8 @@ static void take_reserve(struct features *features, const struct capture *captur
     replay->peak_reserved_bytes =
         replay->peak_tensor_bytes +
         (int64_t)(reserve->of_held * (double)replay->held_tensor_bytes +
-                  reserve->of_passing * (double)(replay->peak_tensor_bytes - replay->held_tensor_bytes));
+                  reserve->of_passing * (double)(replay->peak_tensor_bytes - replay->held_tensor_bytes) +
+                  reserve->bytes);
     features->out_of_memory = replay->peak_tensor_bytes > limit_bytes;
 }
 

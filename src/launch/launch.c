@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "launch/cause.h"
 #include "launch/cgroup/cgroup.h"
+#include "launch/cgroup/device_filter.h"
 #include "launch/request.h"
 #include "launch/spawn_shepherd.h"
 #include "launch/status.h"
@@ -89,12 +90,13 @@ int launch_begin(const struct launch_request *request, struct launch_begun *begu
 {
     CLEANUP(free_ptr) char *no_mps = xasprintf("%s/" SPAWN_NO_MPS, request->run_directory);
     CLEANUP(close_fd) int fd = -1;
-    int code = check_request(request, err);
+    int code = check_request(request, err), filter;
 
     if (code < 0)
         return code;
+    filter = request->devices ? device_filter_kept(request->devices) : -1;
     fd = request_open(request, request->mps_pipe_directory ? request->mps_pipe_directory : no_mps, err);
-    return fd < 0 ? fd : spawn_shepherd(request->shepherd, request->run_directory, fd, begun, err);
+    return fd < 0 ? fd : spawn_shepherd(request->shepherd, request->run_directory, fd, filter, begun, err);
 }
 
 void launch_go(struct launch_begun *begun)

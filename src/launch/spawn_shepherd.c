@@ -162,18 +162,20 @@ void spawn_end(struct launch_begun *begun)
     }
 }
 
-int spawn_hand(int fd, int request_fd)
+int spawn_hand(int fd, int request_fd, int filter)
 {
-    return handed_send(fd, "r", 1, &request_fd, 1, MSG_DONTWAIT);
+    const int handed[] = {request_fd, filter};
+
+    return handed_send(fd, "r", 1, handed, filter < 0 ? 1 : 2, MSG_DONTWAIT);
 }
 
-static int hand_over(const char *run_directory, int request_fd, struct error *err)
+static int hand_over(const char *run_directory, int request_fd, int filter, struct error *err)
 {
     int code;
 
     if (rename(directory_waiting, run_directory) < 0)
         return error_set(err, errno, "cannot make the run directory '%s': %s", run_directory, strerror(errno));
-    code = spawn_hand(waiting.fd, request_fd);
+    code = spawn_hand(waiting.fd, request_fd, filter);
     if (code < 0)
         file_remove_tree(run_directory); /* a launch that failed leaves nothing that looks like one */
     /* The shepherd ended as soon as it began, as on a full disk. The job did not cause that, and it may pass. */
@@ -183,15 +185,16 @@ static int hand_over(const char *run_directory, int request_fd, struct error *er
     return code < 0 ? error_set(err, code, "cannot hand a job to its shepherd: %s", strerror(-code)) : 0;
 }
 
-int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct launch_begun *begun,
-                   struct error *err)
+int spawn_shepherd(const char *program, const char *run_directory, int request_fd, int filter,
+                   struct launch_begun *begun, struct error *err)
 {
     CLEANUP(free_ptr) char *runs = xstrndup(run_directory, (size_t)(strrchr(run_directory, '/') - run_directory));
-    int code = waiting.shepherd ? hand_over(run_directory, request_fd, err) : -ESRCH;
+    int code = waiting.shepherd ? hand_over(run_directory, request_fd, filter, err) : -ESRCH;
 
     if (code < 0) { /* none waits, or somebody has killed it or removed its directory */
         spawn_unprepare();
-        if ((code = spawn_prepare(program, runs, err)) < 0 || (code = hand_over(run_directory, request_fd, err)) < 0)
+        if ((code = spawn_prepare(program, runs, err)) < 0 ||
+            (code = hand_over(run_directory, request_fd, filter, err)) < 0)
             return code;
     }
     *begun = waiting;
@@ -200,15 +203,16 @@ int spawn_shepherd(const char *program, const char *run_directory, int request_f
     return 0;
 }
 
-int spawn_await(int fd)
+int spawn_await(int fd, int *filter)
 {
-    int handed;
+    int handed[2];
     char byte;
-    ssize_t count = handed_receive(fd, &byte, 1, &handed, 1, 0);
+    ssize_t count = handed_receive(fd, &byte, 1, handed, array_size(handed), 0);
 
+    *filter = handed[1];
     if (count <= 0)
         return count < 0 ? -errno : -EPIPE;
-    return handed < 0 ? -EPROTO : handed;
+    return handed[0] < 0 ? -EPROTO : handed[0];
 }
 
 bool spawn_await_go(int fd)

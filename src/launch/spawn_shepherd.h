@@ -8,9 +8,10 @@
 
 #define SPAWN_NO_MPS "no-mps" /* an empty directory in the run directory */
 
-/* Gives the request and the run directory, which must not exist, to a shepherd. 0 or a negative errno. */
-int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct launch_begun *begun,
-                   struct error *err);
+/* Gives the request, the program of its device filter (negative: there is none) and the run directory, which must not
+ * exist, to a shepherd. 0 or a negative errno. */
+int spawn_shepherd(const char *program, const char *run_directory, int request_fd, int filter,
+                   struct launch_begun *begun, struct error *err);
 
 /* Makes a shepherd wait, unless one does: in RUNS/next. It ends with this process, however that ends, and the process
  * of its job with it. 0 or a negative errno. */
@@ -30,12 +31,12 @@ void spawn_end(struct launch_begun *begun);
  * -EPIPE: the daemon has ended. */
 int spawn_await_place(int fd);
 
-/* Then waits there for the request, and returns a descriptor of it. The job's process does the same at its socket to
- * the shepherd. -EPIPE: the other side has ended without a job for it. */
-int spawn_await(int fd);
+/* Then waits there for the request, and returns a descriptor of it; *filter is negative where none came. The job's
+ * process does the same at its socket to the shepherd. -EPIPE: the other side has ended without a job for it. */
+int spawn_await(int fd, int *filter);
 
-/* Hands the request's descriptor on, by the socket `fd`. 0 or a negative errno. */
-int spawn_hand(int fd, int request_fd);
+/* Hands the request's descriptor on, and a filter that is not negative, by the socket `fd`. 0 or a negative errno. */
+int spawn_hand(int fd, int request_fd, int filter);
 
 /* Then: whether the job shall run, once the daemon has said so. */
 bool spawn_await_go(int fd);

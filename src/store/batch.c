@@ -100,9 +100,19 @@ void store_batch_request(struct store_batch *batch, const struct store_request *
              request->id);
 }
 
+/* The jobs of an array have one text, which is here once: all rows of it end where it does. */
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
 {
-    add_text(batch, (struct store_row){.kind = ROW_SPEC, .job = job}, json);
+    const struct store_row *last = batch->count ? &batch->rows[batch->count - 1] : NULL;
+    bool again = last && last->kind == ROW_SPEC && last->length == strlen(json) &&
+                 memcmp(batch->bodies.text + last->offset, json, last->length) == 0;
+
+    store_batch_begin(batch, (struct store_row){.kind = ROW_SPEC, .job = job});
+    if (again)
+        batch->begun.offset = last->offset;
+    else if (!batch->status)
+        strbuf_puts(&batch->bodies, json);
+    store_batch_end(batch);
 }
 
 void store_batch_drop_environment(struct store_batch *batch, uint64_t job)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -12,6 +13,11 @@
 
 /* How long a person with another tool may hold up the database. */
 #define BUSY_TIMEOUT_MS 10000
+
+/* What SQLite's log grows to before it is written over from its beginning: STORE_CHECKPOINT_FRAMES, and what the last
+ * transaction has beyond them. */
+#define LOG_ROOM_BYTES (1024 * 4120)
+#define LOG_ROOM_PART  16 /* of the free space */
 
 /* The step at index n leads from user_version n to n + 1. Only ever append. */
 static const char *const migrations[] = {
@@ -220,6 +226,23 @@ int store_database_open(const char *path, sqlite3 **opened, struct error *err)
               : open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX,
                               "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;",
                               opened, err);
+}
+
+/* Of zeros, which are no frame: https://www.sqlite.org/fileformat2.html#walformat. Not on a disk with little space. */
+void store_database_make_room(sqlite3 *db, const char *path)
+{
+    static const char zeros[4096];
+    sqlite3_file *wal = NULL;
+    sqlite3_int64 at = LOG_ROOM_BYTES;
+    struct statvfs disk;
+
+    if (statvfs(path, &disk) < 0 || disk.f_bavail < LOG_ROOM_PART * LOG_ROOM_BYTES / disk.f_frsize ||
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK || !wal->pMethods ||
+        wal->pMethods->xFileSize(wal, &at) != SQLITE_OK || at >= LOG_ROOM_BYTES)
+        return;
+    while (at < LOG_ROOM_BYTES && wal->pMethods->xWrite(wal, zeros, sizeof zeros, at) == SQLITE_OK)
+        at += (sqlite3_int64)sizeof zeros;
+    wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 
 int store_database_hold(sqlite3 *db, const char *path, struct error *err)

@@ -90,8 +90,10 @@ int store_open_database(struct store *store, struct error *err)
     int rc = store_database_open(store->path, &store->db, err);
 
     rc = rc ? rc : store_prepare_statements(store, err);
-    if (!rc)
+    if (!rc) {
+        store_database_make_room(store->db, store->path);
         lstat(store->path, &store->made[STORE_DATABASE]);
+    }
     return rc;
 }
 

@@ -65,9 +65,13 @@ static int start_thread(struct store *store, struct error *err)
 
 int store_prepare_statements(struct store *store, struct error *err)
 {
-    int rc = store_prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
-                           &store->insert_record, err);
+    int rc = store_prepare(store, "BEGIN IMMEDIATE", &store->begin, err);
 
+    if (!rc)
+        rc = store_prepare(store, "COMMIT", &store->commit, err);
+    if (!rc)
+        rc = store_prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
+                           &store->insert_record, err);
     if (!rc)
         rc = store_prepare(store, "INSERT OR REPLACE INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
@@ -119,10 +123,10 @@ void store_release(sqlite3_stmt **const *statements, size_t count)
 
 void store_release_statements(struct store *store)
 {
-    sqlite3_stmt **const statements[] = {&store->insert_record, &store->insert_spec,     &store->drop_environment,
-                                         &store->drop_spec,     &store->put_meter,       &store->put_energy,
-                                         &store->insert_job,    &store->insert_snapshot, &store->insert_part,
-                                         &store->forget_parts,  &store->put_request};
+    sqlite3_stmt **const statements[] = {
+        &store->begin,       &store->commit,       &store->insert_record, &store->insert_spec, &store->drop_environment,
+        &store->drop_spec,   &store->put_meter,    &store->put_energy,    &store->insert_job,  &store->insert_snapshot,
+        &store->insert_part, &store->forget_parts, &store->put_request};
 
     store_release(statements, array_size(statements));
     store_release_history(store);

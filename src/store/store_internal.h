@@ -76,6 +76,8 @@ struct store {
     int lock_fd, directory_fd;
     int event_fd;
     sqlite3 *db; /* the owner's until the first commit, the thread's from then on */
+    sqlite3_stmt *begin;
+    sqlite3_stmt *commit;
     sqlite3_stmt *insert_record;
     sqlite3_stmt *insert_spec;
     sqlite3_stmt *drop_environment;
@@ -127,6 +129,10 @@ int store_lock_directory(const char *directory, int *fd, struct error *err);
 /* database.c */
 int store_database_open(const char *path, sqlite3 **db, struct error *err);
 int store_database_open_to_read(const char *path, sqlite3 **db, struct error *err);
+
+/* While SQLite's log grows, each transaction waits for the disk to note its new length and blocks, too. So it has its
+ * length from the beginning, where the disk has that to spare. */
+void store_database_make_room(sqlite3 *db, const char *path);
 
 /* Until it is closed, all reads are of one moment, while a daemon writes and forgets. */
 int store_database_hold(sqlite3 *db, const char *path, struct error *err);

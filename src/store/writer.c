@@ -220,13 +220,13 @@ static int write_all(struct store *store, const struct store_batch *batch, struc
 {
     uint64_t seq = store->seq, last_job = store->mark.last_job;
     size_t rows = 0;
-    int rc = execute(store, "BEGIN IMMEDIATE", err);
+    int rc = store_step(store, store->begin, err);
 
     for (; !rc && batch; rows += batch->count, batch = batch->next)
         for (size_t i = 0; !rc && !batch->status && i < batch->count; i++)
             rc = write_row(store, batch, &batch->rows[i], err);
     if (!rc)
-        rc = execute(store, "COMMIT", err);
+        rc = store_step(store, store->commit, err);
     if (!rc)
         store_marking_committed(store);
     if (rows >= MANY_ROWS)

@@ -14,14 +14,15 @@ BOUNDS = {
     "thesis": (30, 1.2, 0.4, 0.92, 1.15),
     "hf-bert": (9, 3.5, 3.5, 0.97, 1.21),
     "litgpt": (9, 4.5, 4.5, 0.97, 1.17),
-    "litgpt-hub": (9, 1.6, 1.6, 0.93, 1.17),
-    "peft": (6, 0.4, 0.1, 0.88, 1.18),
+    "litgpt-hub": (9, 1.6, 1.6, 0.93, 1.16),
+    "peft": (6, 0.4, 0.4, 0.86, 1.18),
     "torchtune": (1, 0.6, 0.6, 0.87, 1.18),
-    "answer": (12, 2.3, 0.4, 0.97, 1.24),
-    "qwen": (29, 9.5, 9.5, 1.01, 1.26),
+    "answer": (12, 2.1, 0.3, 0.97, 1.24),
+    "qwen": (29, 8.6, 8.6, 1.01, 1.26),
     "swift": (36, 4.9, 0.5, 1.68, 1.24),
-    "xmem": (63, 2.6, 0.2, 1.01, 1.14),
+    "xmem": (63, 2.0, 0.9, 1.01, 1.15),
 }
+FAILED_CAPS = 1  # of xMem's 63 medians, as caps of the allocator
 
 
 def part(lines, title):
@@ -43,6 +44,8 @@ def main():
         assert found[name][0] >= points, f"{name}: {found[name][0]:.0f} of {points} points are estimated and compared"
         reached = found[name][1:]
         assert all(map(operator.le, reached, bounds)), f"{name}: {reached}, at most {bounds}"
+    caps = part(printed.splitlines(), "xMem's runs: the median as a hard cap")["all"]
+    assert caps[4] <= FAILED_CAPS, f"{caps[4]:.0f} medians are caps that are known to fail, at most {FAILED_CAPS}"
 
 
 main()

@@ -62,7 +62,7 @@ expect_error 1 "GPU 1 is reserved at that time already: 'carma admin unreserve 1
     admin reserve --gpus 1-3 --user 4242 --from now+3h --for 1h
 prints "reservation 1 is taken back" admin unreserve 1
 expect_ok wait 4
-expect_ok admin reserve --gpus 0,1,2-3 --user 4242 --for 3m
+expect_ok admin reserve --gpus 0,1,2-3,1 --user 4242,4242 --for 3m
 submits_wide
 shows "^job 6 is QUEUED: GPU 0 is reserved for 4242 for [0-2]:.* more$" explain 6
 tells "[[(one['ground'], one['user'], one['by']) for one in gpu['closed']] for gpu in said['gpus']] == [[('reserved_for_users', '4242', '$me')]] * 4" gpus --json
@@ -84,9 +84,9 @@ while IFS='|' read -r status error options; do
     expect_error "$status" "$error" admin reserve $options
 done <<'ERRORS'
 1|there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
-1|GPU 0 is named twice|--gpus 0,0 --user 4242 --for 1h
 1|no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
-2|'0-x' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)|--gpus 0-x --user 1 --for 1h
+2|'0-x' is neither a number, a range nor a UUID: 0-1,3 are three (carma gpus)|--gpus 0-x --user 1 --for 1h
+2|'GPU-0' is no GPU's number: write them like 0-1,3 (carma gpus lists them)|--gpus 1,GPU-0 --user 1 --for 1h
 2|'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
 2|'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h
 2|a reservation for 0s is none: write it like 90m, 4h or 2d, 366d at most|--gpus 0 --user 1 --for 0s

@@ -134,6 +134,9 @@ unset PYTORCH_ALLOC_CONF
 run estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 431 --json
 check "not said['exceeds_gpu'] and said['median_bytes'] == said['gpu']['memory_bytes']"
 tells "said['exceeds_gpu']" estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 463 --json
+# cuDNN's workspaces take what a small card has left for them, not all of it.
+tells "0.8 < said['median_bytes'] / said['gpu']['memory_bytes'] < 0.95 and not said['exceeds_gpu']" \
+    estimate --summary "$SOURCE/data/summaries/vgg19-86.txt" --batch-size 377 --gpu rtx-3060 --json
 
 # A capture: recorded with its precision; another optimizer's step can stand in it.
 C=$SOURCE/tests/golden/model.capture

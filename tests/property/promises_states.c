@@ -123,7 +123,7 @@ static void check_jobs(struct world *world)
             fail(world, "job %" PRIu64 " was left without a verdict", id);
         if ((job->state == JOB_SUSPENDED) != expected->suspended || (expected->suspended && learned_activity(job) != 0))
             fail(world, "job %" PRIu64 " is %s", id, job_state_name(job->state));
-        if (job_state_stops(job->state) && !job->signalled && job->signal_retry_ns <= world->now_ns)
+        if (job_state_stops(job->state) && !job->signalled && job->run->signal_retry_ns <= world->now_ns)
             fail(world, "job %" PRIu64 " was not signalled", id);
     }
     if (unfinished != core_job_count(world->core) || waiting != core_waiting_count(world->core))
@@ -147,7 +147,8 @@ static void check_nobody_waits_in_vain(const struct world *world)
         for (uint32_t g = 0; g < core_gpu_count(core); g++) {
             idle += gpu_fits_idle(core, job, core_gpu(core, g));
             open += gpu_verdict(core, job, core_gpu(core, g), world->now_ns) == REASON_NONE;
-            if (closing_is_closed_to(core, job, core_gpu(core, g)) && world->now_ns >= job->crashed_ns + CLOSING_NS &&
+            if (closing_is_closed_to(core, job, core_gpu(core, g)) &&
+                world->now_ns >= job->run->crashed_ns + CLOSING_NS &&
                 !closing_until_ns(core_gpu(core, g), job->wants->uid))
                 fail(world, "job %" PRIu64 " avoids GPU %" PRIu32 " without end", job->id, g);
         }

@@ -119,10 +119,10 @@ static void settle(struct world *world, struct job_view *view)
     struct store_batch *batch = store_batch_new();
     int64_t mj = random_range(&world->random, 1, 1000);
 
-    view->energy_mj += mj;
+    job_view_run(view)->energy_mj += mj;
     totals_add_energy(world->daemon.totals, view->wants->uid, mj);
     world->expected[view->wants->uid].energy_mj += mj;
-    store_batch_history_energy(batch, view->id, view->energy_mj);
+    store_batch_history_energy(batch, view->id, view->run->energy_mj);
     commit(world, batch);
 }
 
@@ -130,7 +130,7 @@ static void leave(struct world *world, struct job_view *view, struct expected *e
 {
     struct record record = {.type = RECORD_EXITED, .job = view->id};
     uint32_t gpus = view->placement_count;
-    int64_t started_ns = view->started_ns;
+    int64_t started_ns = view->run->started_ns;
 
     record.exited.cause = (uint32_t)random_range(&world->random, EXIT_COMPLETED, EXIT_GPU_HANDLE);
     expected->gpu_ns += (int64_t)gpus * (world->now_ns - started_ns);
@@ -155,14 +155,14 @@ static void live(struct world *world, struct job_view *view)
         break;
     case JOB_PLACED:
         record.type = RECORD_STARTED;
-        expected->launched += view->first_started_ns < 0;
-        expected->wait_ns += view->first_started_ns < 0 ? world->now_ns - view->submitted_ns : 0;
+        expected->launched += view->run->first_started_ns < 0;
+        expected->wait_ns += view->run->first_started_ns < 0 ? world->now_ns - view->submitted_ns : 0;
         require(fold(world, record));
         break;
     case JOB_RUNNING:
-        memory_usage_set(&view->held, world->now_ns, random_range(&world->random, 0, 80 * GIB), 0);
+        memory_usage_set(&job_view_run(view)->held, world->now_ns, random_range(&world->random, 0, 80 * GIB), 0);
         int64_t mj = random_range(&world->random, 0, 100000);
-        view->energy_mj += mj;
+        job_view_run(view)->energy_mj += mj;
         expected->energy_mj += mj;
         if (random_range(&world->random, 0, 3) == 0)
             leave(world, view, expected);
@@ -205,7 +205,7 @@ static void check_total(const struct total *total, void *user)
     world->seen |= 1u << total->uid;
     for (const struct job_view *view = world->daemon.views.jobs; view; view = view->hh.next)
         if (view->wants->uid == total->uid && view->state == JOB_RUNNING)
-            running_ns += (int64_t)view->placement_count * (world->now_ns - view->started_ns);
+            running_ns += (int64_t)view->placement_count * (world->now_ns - view->run->started_ns);
     require(total->submitted == expected->submitted && total_ended(total) == expected->ended);
     require(total->sums.launched == expected->launched && total->sums.wait_ns == expected->wait_ns);
     require(total->sums.gpu_ns == expected->gpu_ns + running_ns);
@@ -262,7 +262,7 @@ static void live_on(struct world *world)
     world->now_ns += random_range(&world->random, 0, 100 * NS_PER_SEC);
     for (view = world->daemon.views.jobs; view; view = view->hh.next) {
         alive += !job_state_ended(view->state);
-        view->seen_ns = world->now_ns;
+        job_view_run(view)->seen_ns = world->now_ns;
     }
     switch (random_range(&world->random, 0, 19)) {
     case 0:

@@ -78,6 +78,7 @@ def free_ports(count):
 
 class Lab:
     profile = "a100x4-40g"
+    period_s = 1  # between an agent's looks at its node
 
     def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
@@ -263,14 +264,14 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
     def start_slurmd(self, node, *arguments):
         self.start("slurmd-" + node, ["slurmd", "-D", "-f", self.dir / "etc" / f"{node}.conf", "-N", node, *arguments])
 
-    def enter_own_group(self, node):
-        """From now on the node's steps are born in a control group of the name that Slurm's own have. Returns the group, or
-        None where there is no unified hierarchy to write to."""
+    def enter_own_group(self, node, job=1):
+        """From now on the node's steps are born in a control group of the name that Slurm's own have for that job. Returns the
+        group, or None where there is no unified hierarchy to write to."""
         mounts = [line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
         root = next((pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
         if root is None or not os.access(root / "cgroup.procs", os.W_OK):
             return None
-        group = root / self.dir.name / node / "slurmstepd.scope/job_1/step_batch/task_0"
+        group = root / self.dir.name / node / f"slurmstepd.scope/job_{job}/step_batch/task_0"
         group.mkdir(parents=True)
         self.groups.append((root, group))
         (group / "cgroup.procs").write_text(str(self.running[f"slurmd-{node}"].pid))
@@ -285,7 +286,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
 
     def start_agent(self, node, **env):
         self.start("agent-" + node, [self.build / "src/slurm/agent/carma-slurm-agent", "--socket", self.socket(node),
-                                     "--spool", self.dir / "agent" / node, "--node", node, "--period", "1"], **env)
+                                     "--spool", self.dir / "agent" / node, "--node", node, "--period", self.period_s], **env)
 
     def kill(self, name, number=signal.SIGKILL):
         process = self.running.pop(name)

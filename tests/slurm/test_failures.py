@@ -348,13 +348,13 @@ SICK_HELPERS = {  # what is in carma-slurm-step's place: what the job's output s
     "missing": (None, "is missing: install carma-slurm again"),
     "anybody's": ("", "is not root's alone"),
     "hangs": ("exec sleep 1000", "does not answer"),
-    "crashes": ("kill -SEGV $$", "ended before it was done"),
+    "is killed": ("kill -9 $$", "ended before it was done"),
     "stops in the middle": (f"{HELLO}; printf 'set CUDA_VI'", "ended before it was done"),
     "prints garbage": (f"{HELLO}; echo '{{}}'", "says what this plugin does not know"),
     "never ends a line": (f"{HELLO}; yes | tr -d '\\n'", "says too long a line"),
     "of another version": ("echo carma-slurm-step 0; exec sleep 1000", "is of another version"),
-    "killed once": ("mkdir $0.once.$2 2>/dev/null && kill -9 $$; env >$0.env; grep -E '^Sig(Ign|Blk)' /proc/$$/status >$0.signals; "
-                    "exec {helper} \"$@\"", None),
+    "killed once": ("while read -r line; do case $line in SigBlk*|SigIgn*) echo \"$line\";; esac; done </proc/$$/status >$0.signals; "
+                    "mkdir $0.once.$2 2>/dev/null && kill -9 $$; env >$0.env; exec {helper} \"$@\"", None),  # a child unblocks dash's
 }
 
 
@@ -389,10 +389,27 @@ def a_helper(lab):
             env = dict(row.split("=", 1) for row in helper.with_name(helper.name + ".env").read_text().splitlines())
             assert env.keys() <= {"PATH", "PWD", "OLDPWD", "SHLVL", "_"} and env["PWD"] == "/", env
             signals = helper.with_name(helper.name + ".signals").read_text()
-            assert re.fullmatch(r"SigBlk:\t0+\nSigIgn:\t0+(18)?0{7}\n", signals), signals  # the two are glibc's own
+            assert re.fullmatch(r"SigBlk:\s+fffffffe7ffbfeff\nSigIgn:\s+0+(18)?0{7}\n", signals), signals  # the two are glibc's own
     check_helper(lab, "hangs", jobs["hangs"], SICK_HELPERS["hangs"][1])
     for node, stack in stacks.items():
         (lab.dir / "etc" / f"plugstack-{node}.conf").write_text(stack)
+
+
+def a_helper_of_a_job_that_is_ended(lab):
+    """Slurm's SIGTERM, while carmad does not answer. When it does, no other helper must ask it: the job might be in the queue again."""
+    def helpers():
+        return {int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*") if read(entry / "cmdline") == b"carma-slurm-step\x001\0start\0"
+                for parent in re.findall(rb"PPid:\t(\d+)", read(entry / "status")) if lab.owns(pathlib.Path("/proc", parent.decode()))}
+
+    lab.running["carmad-n1"].send_signal(signal.SIGSTOP)
+    job = lab.sbatch("-w", "n1", "--carma-mem=12G", wrap="echo began")
+    first = until(helpers, "its helper")
+    for pid in first:
+        os.kill(pid, signal.SIGTERM)
+    until(lambda: not first & helpers(), "its end")
+    lab.running["carmad-n1"].send_signal(signal.SIGCONT)
+    ends(lab, job, "FAILED")
+    assert "began" not in lab.output(job), lab.output(job)
 
 
 def check_helper(lab, name, jobs, line):
@@ -449,7 +466,7 @@ PARTS = {"agent": [a_slow_slurmctld, a_agent],
          "carmad": [a_doctor, a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_second_carmad, a_shepherd,
                     a_shepherd_and_slurms_own_group],
          "end": [a_carmad_with_a_job_ending, a_carmad_away_at_the_end, a_slurmd_at_the_end],
-         "gpu": [a_gpu, a_helper],
+         "gpu": [a_gpu, a_helper, a_helper_of_a_job_that_is_ended],
          "node": [a_node],
          "slurm": [a_slurmstepd, a_slurmd, a_slurmctld, a_plugin]}
 

@@ -133,7 +133,7 @@ CORE_TEST(test_suspended)
         f->now_ns += SECONDS(5);
         assert_true(commanded(f, COMMAND_RESUME, job, 0));
         assert_int_equal(learned_activity(held), 900);
-        assert_int_equal(held->suspended_ns, SECONDS(10));
+        assert_int_equal(held->run->suspended_ns, SECONDS(10));
     }
 }
 

@@ -62,6 +62,7 @@ TEST(test_a_sweep_shares_all_but_what_differs)
 {
     struct views views = {0};
     struct job_view *one = add_like(&views, 1, "1"), *two = add_like(&views, 2, "2");
+    struct job_view *next = views_add_like(&views, 3, two);
 
     assert_ptr_equal(one->common, two->common);
     assert_ptr_equal(one->environment, two->environment);
@@ -77,6 +78,9 @@ TEST(test_a_sweep_shares_all_but_what_differs)
     views_remove(&views, one);
     assert_null(views_find(&views, 1));
     assert_is_whole(two, "2");
+    two->state = JOB_COMPLETED;
+    views_remove(&views, two);
+    assert_is_whole(next, "2");
     views_release(&views);
     assert_null(views.texts.chains);
     assert_null(views.specs.all);
@@ -184,16 +188,16 @@ TEST(test_a_victim_of_an_earlier_carma)
     CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
 
-    view->overuser = 7;
-    view->victim_of = 8;
-    view->shown.fence_bytes = 5;
+    job_view_run(view)->overuser = 7;
+    job_view_run(view)->victim_of = 8;
+    job_view_run(view)->shown.fence_bytes = 5;
     view->attempts = 3;
     CLEANUP(free_ptr) char *text = job_view_to_text(view);
-    view->victim_of = view->attempts = 0;
+    job_view_run(view)->victim_of = view->attempts = 0;
     assert_int_equal(job_view_from_text(view, text, &trouble), 0);
     assert_int_equal(view->attempts, 3);
-    assert_int_equal(view->victim_of, 8);
-    assert_int_equal(view->process_limit_bytes, -1);
+    assert_int_equal(view->run->victim_of, 8);
+    assert_int_equal(view->run->process_limit_bytes, -1);
     json_t *json = json_loads(text, 0, NULL);
     json_object_del(json, "victim_of");
     json_object_del(json, "process_limit_bytes");
@@ -201,8 +205,8 @@ TEST(test_a_victim_of_an_earlier_carma)
     text = json_dumps(json, 0);
     json_decref(json);
     assert_int_equal(job_view_from_text(view, text, &trouble), 0);
-    assert_int_equal(view->victim_of, 7);
-    assert_int_equal(view->process_limit_bytes, 5);
+    assert_int_equal(view->run->victim_of, 7);
+    assert_int_equal(view->run->process_limit_bytes, 5);
 }
 
 static struct record submission_of(uint64_t job, const char *workload, uint32_t gpus)
@@ -236,8 +240,12 @@ TEST(test_what_is_wanted_is_shared_but_the_workload)
     assert_ptr_equal(one->wants, two->wants);
     assert_ptr_not_equal(two->wants, wide->wants);
     assert_int_equal(wide->wants->gpus, 2);
-    assert_string_equal(one->workload, "one");
+    assert_string_equal(job_view_workload(one), "one");
     assert_string_equal(job_view_wants(two).workload, "two");
+    job_view_set_user(two, "ada");
+    CLEANUP(free_ptr) char *text = job_view_to_text(two);
+    assert_int_equal(job_view_from_text(two, text, &trouble), 0);
+    assert_ptr_equal(two->run, &view_never_ran); /* it only waits */
     one->state = JOB_COMPLETED;
     views_remove(&views, one);
     assert_null(views_find(&views, 1));
@@ -290,8 +298,8 @@ TEST(test_what_the_store_had_is_not_folded_again)
         view->state = JOB_CRASHED;
         views_fold(&views, NULL, &requeued);
     }
-    assert_int_equal(view->retries, 2);
-    assert_int_equal(other->victims, 1);
+    assert_int_equal(view->run->retries, 2);
+    assert_int_equal(other->run->victims, 1);
 }
 
 #define MANY 1000

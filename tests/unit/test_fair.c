@@ -238,17 +238,17 @@ CORE_TEST(test_what_others_cannot_have_counts)
         jobs[i] = submit_record(f, record);
     }
     decide(f);
-    assert_int_equal(core_find_job(f->core, jobs[0])->held_permille, 1000);
-    assert_int_equal(core_find_job(f->core, jobs[1])->held_permille, 500);
+    assert_int_equal(core_find_job(f->core, jobs[0])->run->held_permille, 1000);
+    assert_int_equal(core_find_job(f->core, jobs[1])->run->held_permille, 500);
     record = wants(1, MIB); /* a place among those that the GPU has */
     record.submitted.smact_permille = 10;
     tiny = submit_record(f, record);
     decide(f);
-    assert_int_equal(core_find_job(f->core, tiny)->held_permille, 1000 / 16);
+    assert_int_equal(core_find_job(f->core, tiny)->run->held_permille, 1000 / 16);
     f->now_ns += HOUR_NS;
     memory_observed(f, jobs[1], core_find_job(f->core, jobs[1])->placements[0].gpu, 3 * TOTAL / 4);
-    assert_in_range(core_find_job(f->core, jobs[1])->held_permille, 740, 750);
-    assert_int_equal(user_find(f->core, BOB)->held_permille, core_find_job(f->core, jobs[1])->held_permille);
+    assert_in_range(core_find_job(f->core, jobs[1])->run->held_permille, 740, 750);
+    assert_int_equal(user_find(f->core, BOB)->held_permille, core_find_job(f->core, jobs[1])->run->held_permille);
     near(use(f, BOB), 500 * 3600 * INT64_C(998) / 1000); /* until then, it was less */
     exits(f, jobs[1], EXIT_COMPLETED, -1);
     assert_int_equal(user_find(f->core, BOB)->held_permille, 0);

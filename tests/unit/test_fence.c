@@ -166,7 +166,7 @@ FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
     const struct record *requeued = runs_out(f, job, 16 * GIB, 4 * GIB, 26 * GIB);
     assert_int_equal(requeued->requeued.reserved_bytes, TOTAL - 9 * GIB);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.shared, true);
-    assert_true(core_find_job(f->core, job)->fence_bytes >= 0);
+    assert_true(core_find_job(f->core, job)->run->fence_bytes >= 0);
 }
 
 /* Its earlier wait and its run do not count: it holds up nobody at once. */

@@ -199,7 +199,13 @@ TEST(test_kernel)
         skip();
     }
     interrupted = 3;
-    assert_int_equal(device_filter_attach(&instance, cgroup, &trouble), 0);
+    int program = device_filter_kept("1;237;12,13"), other = device_filter_kept(";0;");
+    assert_true(program >= 0 && other >= 0 && other != program);
+    assert_int_equal(device_filter_kept("1;237;12,13"), program);
+    for (int i = 0; i < 40; i++) /* more than are kept: each is loaded again */
+        assert_true(device_filter_kept((char[]){(char)('0' + i / 10), (char)('0' + i % 10), ';', '0', ';', '\0'}) >= 0);
+    program = device_filter_kept("1;237;12,13");
+    assert_int_equal(device_filter_put_on(program, cgroup, &trouble), 0);
     assert_false(is_denied(cgroup, directory, 195, 1));
     assert_true(is_denied(cgroup, directory, 195, 0));
     assert_true(is_denied(cgroup, directory, 195, 2));

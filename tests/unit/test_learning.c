@@ -78,7 +78,7 @@ CORE_TEST(test_the_learned_quantile_holds)
         for (size_t trial = 0; trial < 10000; trial++) {
             CLEANUP(drop_core) struct core *core = core_new();
             struct profile *profile = learn_profile(core, user_of(core, 0), "w");
-            struct job job = {.profile = profile, .wants = &guessed, .fence_bytes = -1};
+            struct job job = {.profile = profile, .wants = &guessed, .run = &job_never_ran};
             core->config.learn = true;
             core->largest_gpu_bytes = 40 * GIB;
             for (size_t run = 0; run < 1 + trial % 8; run++)

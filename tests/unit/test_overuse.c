@@ -173,11 +173,11 @@ OVERUSE_TEST(test_strays_of_an_earlier_carma_are_charged)
     uint64_t stray = submit(f, 1, 36 * GIB);
     decide(f);
     strays(f, stray, RECORD_NO_GPU, 5 * GIB);
-    assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 5 * GIB);
+    assert_int_equal(core_find_job(f->core, stray)->run->stray_bytes, 5 * GIB);
     strays(f, stray, 0, 3 * GIB); /* it may be among those */
-    assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 5 * GIB);
+    assert_int_equal(core_find_job(f->core, stray)->run->stray_bytes, 5 * GIB);
     strays(f, stray, 0, 6 * GIB);
-    assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 6 * GIB);
+    assert_int_equal(core_find_job(f->core, stray)->run->stray_bytes, 6 * GIB);
     assert_int_equal(runs_out(f, victim, GIB)->requeued.overuser, stray);
 }
 

@@ -240,7 +240,7 @@ CORE_TEST(test_the_third_client_has_a_limit_of_its_threads)
         for (size_t k = 0; k < array_size(jobs); k++) {
             jobs[k] = submit_active(f, ADA, 800);
             decide(f);
-            assert_int_equal(core_find_job(f->core, jobs[k])->threads_percent, limits[i][k]);
+            assert_int_equal(core_find_job(f->core, jobs[k])->run->threads_percent, limits[i][k]);
         }
         near(there(f).worst_permille, i == 0 ? 3876 : i == 1 ? 2419 : 2456, 10);
         for (size_t k = 0; k < array_size(jobs); k++)

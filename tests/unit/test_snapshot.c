@@ -61,6 +61,7 @@ CORE_TEST(test_of_some_jobs)
         fail_if(core_apply(core, &taken.items[i], &trouble) != 0, trouble);
     fail_if(core_check(core, &trouble) != 0, trouble);
     assert_int_equal(core_job_count(core), 2);
+    assert_ptr_equal(core_find_job(core, f->last_job)->run, &job_never_ran); /* it only waits */
 }
 
 /* Restores the snapshot without the last record of a type, or with that one twice; the verdict of the whole. */

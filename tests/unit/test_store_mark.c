@@ -1,6 +1,7 @@
 /* A store whose daemon was killed, and then damaged in every way: it is refused with the remedy, or nothing is lost.
  * carma admin recover makes it one that goes on, and no number is given twice. */
 
+#include "store/mark.h"
 #include "store_jobs.h"
 
 #define JOBS 40
@@ -26,6 +27,13 @@ static void commit_some(struct store *store, int first, int last)
     }
 }
 
+static off_t size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
 /* The jobs are acknowledged by a daemon that is killed; with `close_once`, ten of them by one before it that closed. */
 static void make_store(bool close_once)
 {
@@ -46,13 +54,12 @@ static void make_store(bool close_once)
         _exit(0);
     }
     assert_int_equal(waitpid(killed, NULL, 0), killed);
-}
-
-static off_t size_of(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 ? st.st_size : 0;
+    /* the rest of a log is room, which may be damaged as well */
+    struct store_mark noted;
+    assert_int_equal(store_mark_read(directory, &noted, NULL), 0);
+    assert_true(size_of(wal) > (off_t)1000 * (24 + 4096));
+    assert_int_equal(truncate(wal, 32 + (off_t)noted.frames * (24 + 4096)), 0);
+    assert_int_equal(truncate(old_wal, size_of(wal)), 0);
 }
 
 /* ---- The ways, each with a place in thousandths of the file ---- */

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/text/gpu_list.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -47,26 +48,24 @@ static error_t keep(struct reserve_options *wanted, const char **member, const c
 static bool read_gpus(const char *text, json_t *list, struct error *err)
 {
     CLEANUP(free_ptr) char *copy = xstrdup(text);
-    char *rest = copy, *item;
+    struct gpu_list_item item;
+    char *rest = copy;
+    int status;
 
-    while ((item = strsep(&rest, ","))) {
-        char *dash = strchr(item, '-');
-        int64_t first, last;
-        if (dash)
-            *dash++ = '\0';
-        if (parse_integer(item, 0, UINT32_MAX - 1, &first, NULL) != 0 ||
-            parse_integer(dash ? dash : item, first, UINT32_MAX - 1, &last, NULL) != 0) {
-            error_set(err, EINVAL, "'%.60s' are no GPUs' numbers: write them like 0-1,3 (carma gpus lists them)", text);
+    while ((status = gpu_list_next(&rest, &item, err)) > 0) {
+        if (item.uuid) {
+            error_set(err, EINVAL, "'%.60s' is no GPU's number: write them like 0-1,3 (carma gpus lists them)",
+                      item.uuid);
             return false;
         }
-        if (last - first >= GPUS_MOST || json_array_size(list) + (size_t)(last - first) >= GPUS_MOST) {
+        if (json_array_size(list) + (item.last - item.first) >= GPUS_MOST) {
             error_set(err, ERANGE, "'%.60s' are more than %d GPUs, the most of one reservation", text, GPUS_MOST);
             return false;
         }
-        while (first <= last)
-            json_array_append_new(list, json_integer(first++));
+        for (; item.first <= item.last; item.first++)
+            json_array_append_new(list, json_integer(item.first));
     }
-    return true;
+    return status == 0;
 }
 
 /* What its options say, as the request has it. NULL: err says why. */

@@ -364,8 +364,8 @@ static void print_shown(const json_t *job)
         const char *name, *title;
         enum { NUMBER, BYTES, PERCENT, DURATION, TIME } form;
     } rows[] = {
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) {name, title, form},
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) {name, title, form},
 #include "core/job_state.def"
     };
 

@@ -13,19 +13,26 @@
 #include "core/share/sharing.h"
 #include "core/state.h"
 
-struct record_failure *closing_failure_of(struct job *job)
+const struct record_failure *closing_failure_of(const struct job *job)
 {
-    return job->profile ? &job->profile->failure : &job->failure;
+    return job->profile ? &job->profile->failure : &job->run->failure;
+}
+
+void closing_set_failure(struct job *job, uint32_t gpu, int64_t at_ns)
+{
+    struct record_failure *failure = job->profile ? &job->profile->failure : &job_run(job)->failure;
+
+    *failure = (struct record_failure){.gpu = gpu, .at_ns = at_ns};
 }
 
 uint32_t closing_failed_gpu(const struct job *job)
 {
-    return job->crash_cause == EXIT_GPU_ERROR ? closing_failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
+    return job->run->crash_cause == EXIT_GPU_ERROR ? closing_failure_of(job)->gpu : RECORD_NO_GPU;
 }
 
 uint32_t closing_workloads_gpu(const struct job *job)
 {
-    return closing_failure_of((struct job *)job)->gpu;
+    return closing_failure_of(job)->gpu;
 }
 
 /* Half a digest tells three workloads apart well enough. A job without a workload is like no other. */
@@ -228,7 +235,7 @@ bool closing_is_suspect(const struct gpu *gpu, const struct job *job)
 
 int64_t closing_avoids_until_ns(const struct core *core, const struct job *job)
 {
-    return closing_failed_gpu(job) < core->gpu_count ? job->crashed_ns + CLOSING_NS : 0;
+    return closing_failed_gpu(job) < core->gpu_count ? job->run->crashed_ns + CLOSING_NS : 0;
 }
 
 void closing_look_at_avoided(const struct core *core, uint32_t number, int64_t at_ns)

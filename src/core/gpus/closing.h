@@ -65,7 +65,8 @@ void closing_look_at_avoided(const struct core *core, uint32_t gpu, int64_t at_n
 void closing_end_avoided(struct core *core, int64_t now_ns);
 
 /* The last failure of a GPU under the job; jobs of one workload share it. */
-struct record_failure *closing_failure_of(struct job *job);
+const struct record_failure *closing_failure_of(const struct job *job);
+void closing_set_failure(struct job *job, uint32_t gpu, int64_t at_ns);
 
 /* The GPU that failed under the job when it ran last, and on which it is not retried where another could take it; else
  * RECORD_NO_GPU. */

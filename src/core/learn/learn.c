@@ -153,24 +153,27 @@ static void note_run(struct profile *profile, int64_t bytes)
 /* The list's head has a predecessor, too: the last. */
 void learn_placed(struct job *job)
 {
-    if (job->profile && !job->placed_previous)
-        DL_APPEND2(job->profile->placed, job, placed_previous, placed_next);
+    if (job->profile && !job->run->previous)
+        DL_APPEND2(job->profile->placed, job_run(job), previous, next);
 }
 
 void learn_left(struct job *job)
 {
-    if (!job->placed_previous)
+    struct job_run *run;
+
+    if (!job->run->previous)
         return;
-    DL_DELETE2(job->profile->placed, job, placed_previous, placed_next);
-    job->placed_previous = job->placed_next = NULL;
+    run = job_run(job);
+    DL_DELETE2(job->profile->placed, run, previous, next);
+    run->previous = run->next = NULL;
 }
 
 /* The estimate holds for every GPU on which such a job runs. */
 void learn_open_where_placed(struct core *core, struct profile *profile)
 {
-    for (const struct job *job = profile->placed; job; job = job->placed_next)
-        for (uint32_t i = 0; i < job->placement_count; i++) {
-            struct gpu *gpu = core->gpus[job->placements[i].gpu];
+    for (const struct job_run *run = profile->placed; run; run = run->next)
+        for (uint32_t i = 0; i < run->job->placement_count; i++) {
+            struct gpu *gpu = core->gpus[run->job->placements[i].gpu];
             gpu->residents_version++;
             gpu_opens(core, gpu);
         }

@@ -145,7 +145,7 @@ static bool can_tell(const struct gpu *gpu)
 /* With a limit of its threads a job is another, and while it stands still no neighbour. */
 static bool is_limited(const struct job *job)
 {
-    return job->threads_percent > 0 || job->state == JOB_SUSPENDED;
+    return job->run->threads_percent > 0 || job->state == JOB_SUSPENDED;
 }
 
 /* The only other job on the job's GPUs, or NULL where it is alone. False: there are more, or its readings tell

@@ -9,7 +9,7 @@
 #include "core/record.h"
 
 struct autocluster;
-struct job;
+struct job_run;
 struct program_history;
 struct user;
 
@@ -32,7 +32,7 @@ struct profile {
     struct record_failure failure;
     struct program_history *program;  /* the workloads of its program; borrowed; NULL: its name tells none */
     uint32_t jobs;                    /* that have not ended */
-    struct job *placed;               /* a list of those that have GPUs: not part of the state */
+    struct job_run *placed;           /* a list of those that have GPUs: not part of the state */
     struct autocluster *autoclusters; /* a list of those that wait: not part of the state either */
     uint32_t news;                    /* enum learn_news, the largest: in the list core.news */
     struct profile *next_news;

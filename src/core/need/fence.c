@@ -11,15 +11,15 @@
 
 bool fence_is_guess(const struct job *job)
 {
-    return job->fence_bytes >= 0 && job->wants->request_source != SOURCE_DECLARED;
+    return job->run->fence_bytes >= 0 && job->wants->request_source != SOURCE_DECLARED;
 }
 
 bool fence_was_met(const struct job *job)
 {
     int64_t peak = job_peak_bytes(job);
 
-    return job->fence_bytes >= 0 && peak >= job->fence_bytes - FENCE_HEADROOM_BYTES / 2 &&
-           peak < job->fence_bytes + QUANTUM_MEMORY_BYTES;
+    return job->run->fence_bytes >= 0 && peak >= job->run->fence_bytes - FENCE_HEADROOM_BYTES / 2 &&
+           peak < job->run->fence_bytes + QUANTUM_MEMORY_BYTES;
 }
 
 /* The job's known or estimated need: at least its request, and where that was not declared, at least the observed use
@@ -60,7 +60,7 @@ int64_t fence_for(const struct core *core, const struct job *job, const struct r
         job->oom_crashes && job_wants_idle(core, job); /* whether it fits must be observed, not decided here */
     int64_t fence;
 
-    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->unfenced ||
+    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->run->unfenced ||
         last_try)
         return -1;
     fence = fence_around(needed_bytes(job, placed));

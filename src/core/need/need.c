@@ -143,7 +143,7 @@ bool job_may_be_fenced(const struct core *core, const struct job *job)
 {
     bool by_mps = job->wants->share == SHARE_ANY || job->wants->share == SHARE_MPS;
 
-    return core->config.memory_fence && core->mps_count && by_mps && !job->unfenced && job->reserved_bytes >= 0;
+    return core->config.memory_fence && core->mps_count && by_mps && !job->run->unfenced && job->reserved_bytes >= 0;
 }
 
 bool job_wants_idle(const struct core *core, const struct job *job)
@@ -154,7 +154,7 @@ bool job_wants_idle(const struct core *core, const struct job *job)
      * keep the job to its next one. The same holds for a job that should be retried, but whose user had no budget left
      * to go before others. */
     bool alone =
-        (job->retry || job->crash_is_oom) && job->oom_crashes &&
+        (job->retry || job->run->crash_is_oom) && job->oom_crashes &&
         (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || (job->oom_crashes > 1 && !job_may_be_fenced(core, job)));
 
     return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
@@ -176,7 +176,7 @@ int64_t job_needed_bytes(const struct core *core, const struct job *job)
 static bool is_unfenced_guess(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     return need_is_guessed(core, job) &&
-           (!core->config.memory_fence || job->unfenced || sharing_mode_of(core, job, gpu) != SHARE_MPS);
+           (!core->config.memory_fence || job->run->unfenced || sharing_mode_of(core, job, gpu) != SHARE_MPS);
 }
 
 int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -251,7 +251,7 @@ static int64_t doubled(const struct core *core, const struct job *job, int64_t f
         return -1;
     if (job->crashes >= core->config.max_retries)
         return most;
-    if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
+    if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->run->crash_needed_bytes)
         return free_bytes;
     return 2 * last < most ? 2 * last : most;
 }
@@ -260,10 +260,10 @@ static int64_t doubled(const struct core *core, const struct job *job, int64_t f
 int64_t need_after_crash(const struct core *core, const struct job *job, int64_t free_bytes)
 {
     int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job->wants),
-            learned = job->crash_needed_bytes;
+            learned = job->run->crash_needed_bytes;
 
     if (core->config.oom_retry == OOM_RETRY_STEP || (core->config.oom_retry == OOM_RETRY_INFORMED && learned < 0))
-        learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
+        learned = job->run->crash_available_bytes + OOM_RETRY_STEP_BYTES;
     else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
         return reservation;
     if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job, free_bytes) > learned)
@@ -281,8 +281,8 @@ int64_t need_after_harm(const struct core *core, const struct job *job, int64_t 
 
     if (reservation >= 0 && job->wants->request_bytes > reservation)
         reservation = job->wants->request_bytes;
-    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED &&
+    if (job->run->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED &&
         doubled(core, job, free_bytes) > reservation)
         reservation = doubled(core, job, free_bytes);
-    return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
+    return reservation >= 0 && job->run->crash_needed_bytes > reservation ? job->run->crash_needed_bytes : reservation;
 }

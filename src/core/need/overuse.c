@@ -9,9 +9,10 @@
 
 int64_t overuse_granted_bytes(const struct job *job)
 {
-    bool declared = job->wants->request_source == SOURCE_DECLARED && job->wants->request_bytes > job->granted_bytes;
+    bool declared =
+        job->wants->request_source == SOURCE_DECLARED && job->wants->request_bytes > job->run->granted_bytes;
 
-    return declared && job->granted_bytes >= 0 ? job->wants->request_bytes : job->granted_bytes;
+    return declared && job->run->granted_bytes >= 0 ? job->wants->request_bytes : job->run->granted_bytes;
 }
 
 bool overuse_is_beyond(int64_t bytes, int64_t most)

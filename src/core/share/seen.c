@@ -24,7 +24,8 @@ static bool is_collocated_since(const struct core *core, const struct job *job, 
 
 int32_t seen_slowdown(const struct core *core, const struct job *job)
 {
-    return job->slowed_permille && is_collocated_since(core, job, job->slowed_ns) ? job->slowed_permille : 0;
+    return job->run->slowed_permille && is_collocated_since(core, job, job->run->slowed_ns) ? job->run->slowed_permille
+                                                                                            : 0;
 }
 
 bool seen_is_beyond_bound(const struct core *core, const struct job *job)
@@ -38,21 +39,22 @@ void seen_note(struct core *core, struct job *job, const struct record *record)
 {
     bool was_beyond = seen_is_beyond_bound(core, job);
     int64_t since_ns = record->at_ns - record->progressed.span_ns - LEARN_LOADING_NS;
+    struct job_run *run = job_run(job);
 
-    if (job->fastest_of != record->progressed.total || job->fastest < record->progressed.micro_steps_per_s) {
-        job->fastest = record->progressed.micro_steps_per_s;
-        job->fastest_of = record->progressed.total;
+    if (run->fastest_of != record->progressed.total || run->fastest < record->progressed.micro_steps_per_s) {
+        run->fastest = record->progressed.micro_steps_per_s;
+        run->fastest_of = record->progressed.total;
     }
     if (!core->config.learn || !job->profile || !is_collocated_since(core, job, since_ns))
         return;
-    job->slowed_permille =
-        pairs_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed, job->fastest);
-    job->slowed_ns = record->at_ns;
+    run->slowed_permille =
+        pairs_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed, run->fastest);
+    run->slowed_ns = record->at_ns;
     if (!seen_is_beyond_bound(core, job))
-        job->beyond_ns = 0;
-    else if (!job->beyond_ns || !is_collocated_since(core, job, job->beyond_ns))
-        job->beyond_ns = record->at_ns;
-    core->moves_due |= job->beyond_ns != 0;
+        run->beyond_ns = 0;
+    else if (!run->beyond_ns || !is_collocated_since(core, job, run->beyond_ns))
+        run->beyond_ns = record->at_ns;
+    core->moves_due |= run->beyond_ns != 0;
     for (uint32_t i = 0; i < job->placement_count && was_beyond && !seen_is_beyond_bound(core, job); i++)
         gpu_opens(core, core->gpus[job->placements[i].gpu]);
 }
@@ -63,7 +65,7 @@ const struct job *seen_beyond_bound(const struct core *core, const struct gpu *g
 
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        if (seen_is_beyond_bound(core, job) && (!worst || job->slowed_permille > worst->slowed_permille))
+        if (seen_is_beyond_bound(core, job) && (!worst || job->run->slowed_permille > worst->run->slowed_permille))
             worst = job;
     }
     return worst;
@@ -93,15 +95,15 @@ static const struct job *youngest_with(const struct core *core, const struct job
 static bool takes_it(const struct job *job, const struct job *slowed)
 {
     return (job->state == JOB_PLACED || job->state == JOB_RUNNING) && job->wants->requeue && job->wants->signal &&
-           !job->wants->external && !job->wants->attached && !job->moved_ns && job->user == slowed->user &&
-           slowed->slowed_ns - job->placed_ns >= SEEN_LEAST_RUN_NS;
+           !job->wants->external && !job->wants->attached && !job->run->moved_ns && job->user == slowed->user &&
+           slowed->run->slowed_ns - job->placed_ns >= SEEN_LEAST_RUN_NS;
 }
 
 const struct job *seen_to_move(const struct core *core, const struct job *slowed)
 {
     const struct job *job;
 
-    if (!slowed->beyond_ns || slowed->slowed_ns - slowed->beyond_ns < SEEN_MOVES_NS ||
+    if (!slowed->run->beyond_ns || slowed->run->slowed_ns - slowed->run->beyond_ns < SEEN_MOVES_NS ||
         !seen_is_beyond_bound(core, slowed))
         return NULL;
     job = youngest_with(core, slowed);

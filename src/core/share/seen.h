@@ -34,7 +34,7 @@ bool seen_is_beyond_bound(const struct core *core, const struct job *job);
 /* Whether its last run ended, or will, since it was moved off. */
 static inline bool seen_was_moved(const struct job *job)
 {
-    return job->moved_ns && job->moved_ns >= job->placed_ns;
+    return job->run->moved_ns && job->run->moved_ns >= job->placed_ns;
 }
 
 /* The job that has to leave its GPUs (RECORD_MOVED), since this one has been slowed beyond its bound for SEEN_MOVES_NS:

@@ -308,7 +308,7 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
         add(takers, gpu->part_permille,
             &(struct comer){.server = server_of(core, job, job->share),
                             .activity = job == moved ? moved_permille : learned_activity(job),
-                            .threads_percent = job->threads_percent});
+                            .threads_percent = job->run->threads_percent});
     }
     takers->together = together(takers);
     takers->bands = takers->all_bands = 0;

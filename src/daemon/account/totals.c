@@ -87,36 +87,38 @@ struct store_history history_row_of(const struct job_view *view)
         .job = view->id,
         .uid = view->wants->uid,
         .state = job_state_name(view->state),
-        .cause =
-            view->exited ? exit_cause_name(verdict_of(&view->exit).caught ? EXIT_GPU_OOM : view->exit.cause) : NULL,
+        .cause = view->run->exited
+                     ? exit_cause_name(verdict_of(&view->run->exit).caught ? EXIT_GPU_OOM : view->run->exit.cause)
+                     : NULL,
         .submitted_ns = view->submitted_ns,
-        .first_started_ns = view->first_started_ns,
-        .started_ns = view->started_ns,
+        .first_started_ns = view->run->first_started_ns,
+        .started_ns = view->run->started_ns,
         .ended_ns = view->ended_ns,
-        .wait_ns = view->first_started_ns < 0 ? -1 : since(view->submitted_ns, view->first_started_ns),
+        .wait_ns = view->run->first_started_ns < 0 ? -1 : since(view->submitted_ns, view->run->first_started_ns),
         .gpus = view->wants->gpus,
-        .gpu_ns = view->ran_gpu_ns,
-        .memory_mib_ms = view->held.mib_ms,
-        .memory_measured_mib_ms = view->held.measured_mib_ms,
-        .energy_mj = view->energy_mj,
+        .gpu_ns = view->run->ran_gpu_ns,
+        .memory_mib_ms = view->run->held.mib_ms,
+        .memory_measured_mib_ms = view->run->held.measured_mib_ms,
+        .energy_mj = view->run->energy_mj,
         .attempts = view->attempts,
-        .oom_crashes = view->crashes > view->handle_crashes ? view->crashes - view->handle_crashes : 0,
-        .handle_crashes = view->handle_crashes,
-        .retries = view->retries,
+        .oom_crashes =
+            view->run->crashes > view->run->handle_crashes ? view->run->crashes - view->run->handle_crashes : 0,
+        .handle_crashes = view->run->handle_crashes,
+        .retries = view->run->retries,
         .reserved_bytes = view->first_reserved_bytes,
         .reservation_source = memory_source_name(view->first_reservation_source),
         .estimate_bytes = view->common->estimate.bytes,
         .estimator = view->common->estimate.source,
-        .peak_bytes = view->peak_bytes,
+        .peak_bytes = view->run->peak_bytes,
         .user = job_view_user(view) ? job_view_user(view) : "",
         .name = view->name ? common_text_first(view->name) : "",
-        .workload = view->workload,
+        .workload = job_view_workload(view),
         .last_reserved_bytes = view->reserved_bytes,
         .last_reservation_source = memory_source_name(view->reservation_source),
         .model = view->common->estimate.model ? view->common->estimate.model : "",
         .estimated_permille = view->common->estimate.uncorrected_permille,
         .activity_permille = view->activity_permille,
-        .moves = view->moves,
+        .moves = view->run->moves,
         .account = view->common->spec->account,
         .tags = view->common->spec->tags,
     };
@@ -161,7 +163,8 @@ static void add_unfinished(struct totals *totals, const struct job_view *view, i
     struct total *now = &user_of(totals, row.uid, row.user)->now;
 
     row.gpu_ns = job_view_gpu_ns(view, now_ns);
-    row.memory_mib_ms = memory_usage_mib_ms(&view->held, view->seen_ns < now_ns ? view->seen_ns : now_ns);
+    row.memory_mib_ms =
+        memory_usage_mib_ms(&view->run->held, view->run->seen_ns < now_ns ? view->run->seen_ns : now_ns);
     row.state = "";
     history_sums_add(&now->sums, &row);
     now->submitted++;

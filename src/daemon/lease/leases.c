@@ -100,7 +100,7 @@ static void refuse_ended(struct daemon *daemon, struct waiter *waiter, struct jo
         refuse(waiter->request, "the node can never hold it", "refused", true);
         return;
     }
-    if (view->state == JOB_EXPIRED && !view->exited) {
+    if (view->state == JOB_EXPIRED && !view->run->exited) {
         text = xasprintf("not placed in time: %s", *waiter->reason ? waiter->reason : "it waited");
         if (!view->message) {
             job_view_set_message(view, text);

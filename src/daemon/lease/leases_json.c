@@ -61,7 +61,7 @@ json_t *lease_placed_to_json(const struct daemon *daemon, const struct job_view 
 static const char *cause_of(const struct job_view *view)
 {
     return view->state == JOB_CANCELLED ? "stopped"
-           : view->exited               ? exit_cause_name(view->exit.cause)
+           : view->run->exited          ? exit_cause_name(view->run->exit.cause)
            : view->state == JOB_EXPIRED ? exit_cause_name(EXIT_EXPIRED)
                                         : exit_cause_name(EXIT_FAILED);
 }
@@ -84,8 +84,9 @@ static uint32_t neighbours_of(const struct daemon *daemon, const struct job_view
 
     for (const struct job_view *other = daemon->views.jobs; other; other = other->hh.next) {
         bool shared = false;
-        if (other == view || other->started_ns < 0 || view->started_ns < 0 || other->started_ns >= view->ended_ns ||
-            (other->ended_ns >= 0 && other->ended_ns <= view->started_ns))
+        if (other == view || other->run->started_ns < 0 || view->run->started_ns < 0 ||
+            other->run->started_ns >= view->ended_ns ||
+            (other->ended_ns >= 0 && other->ended_ns <= view->run->started_ns))
             continue;
         for (uint32_t i = 0; i < view->placement_count; i++)
             for (uint32_t k = 0; k < other->placement_count; k++)
@@ -98,7 +99,7 @@ static uint32_t neighbours_of(const struct daemon *daemon, const struct job_view
 /* As the core has learned it of the workload; null: it has not. */
 static json_t *activity_of(const struct daemon *daemon, const struct job_view *view)
 {
-    int32_t permille = core_observed_activity(daemon->core, view->wants->uid, view->workload);
+    int32_t permille = core_observed_activity(daemon->core, view->wants->uid, job_view_workload(view));
 
     return integer_or_null(permille, permille > 0);
 }
@@ -108,8 +109,8 @@ json_t *lease_end_to_json(const struct daemon *daemon, const struct job_view *vi
     return json_pack("{s:s, s:s, s:s, s:o, s:b, s:I, s:I, s:I, s:o, s:I}", "cause", cause_of(view), "state",
                      job_state_name(view->state), "verdict", view->state == JOB_RETURNED ? "retry" : "done",
                      "request_bytes", natural_or_null(view->reserved_bytes), "exclusive",
-                     next_is_exclusive(daemon, view), "peak_bytes", (json_int_t)view->peak_bytes, "energy_mj",
-                     (json_int_t)view->energy_mj, "gpu_ns", (json_int_t)job_view_gpu_ns(view, nodetime_now_ns()),
+                     next_is_exclusive(daemon, view), "peak_bytes", (json_int_t)view->run->peak_bytes, "energy_mj",
+                     (json_int_t)view->run->energy_mj, "gpu_ns", (json_int_t)job_view_gpu_ns(view, nodetime_now_ns()),
                      "sm_permille", activity_of(daemon, view), "neighbours", (json_int_t)neighbours_of(daemon, view));
 }
 
@@ -128,9 +129,9 @@ json_t *lease_to_json(const struct daemon *daemon, const struct job_view *view)
                      (json_int_t)spec->slurm_restart, "node", spec->slurm_node, "uid", (json_int_t)view->wants->uid,
                      "name", text_or_null(common_text_first(view->name)), "state", job_state_name(view->state), "gpus",
                      gpus_to_json(daemon, view, true), "indexes", gpus_to_json(daemon, view, false), "request_bytes",
-                     natural_or_null(view->reserved_bytes), "peak_bytes", (json_int_t)view->peak_bytes, "steps", steps,
-                     "task", integer_or_null(task, task > 0), "teller", lease && lease_has_teller(lease), "suspended",
-                     view->state == JOB_SUSPENDED);
+                     natural_or_null(view->reserved_bytes), "peak_bytes", (json_int_t)view->run->peak_bytes, "steps",
+                     steps, "task", integer_or_null(task, task > 0), "teller", lease && lease_has_teller(lease),
+                     "suspended", view->state == JOB_SUSPENDED);
 }
 
 json_t *lease_refusal_to_json(const char *text, const char *code, bool never)

@@ -364,7 +364,7 @@ static void tell_job(struct telling *telling, const struct job_view *view)
              {"uid", named ? uid : NULL},
              {"name", named ? common_text_first(view->name) : NULL},
              {"state", named ? job_state_name(view->state) : NULL},
-             {"share", named && view->share ? share_mode_name(view->share) : NULL},
+             {"share", named && view->run->share ? share_mode_name(view->run->share) : NULL},
              {NULL, NULL},
          });
 }

@@ -134,7 +134,7 @@ bool metric_job_peak(const struct metrics_scene *scene, const struct metric_subj
 
 METRIC(metric_stray, stray, true, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0)
 METRIC(metric_job_over, job, true, job_view_over_bytes(job->view, scene->daemon->core))
-METRIC(metric_job_victims, job, true, job->view->victims)
+METRIC(metric_job_victims, job, true, job->view->run->victims)
 
 bool metric_job_slowdown(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
@@ -146,7 +146,7 @@ METRIC(metric_job_gpu_time, job, true, job_view_gpu_ns(job->view, scene->now_ns)
 
 bool metric_job_energy(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
-    *value = job->view->energy_mj;
+    *value = job->view->run->energy_mj;
     for (size_t i = 0; i < scene->unstored_count; i++)
         if (scene->unstored[i].party == job->view->id)
             *value -= scene->unstored[i].mj;

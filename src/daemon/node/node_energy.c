@@ -87,7 +87,7 @@ static int32_t permille_of_gpu(const struct node *node, const struct node_gpu *t
  * */
 static int32_t activity_of(const struct node_gpu *target, const struct job *job)
 {
-    return target && job->first_use_ns == 0 && !*target->attribution.why ? 0 : learned_activity(job);
+    return target && job->run->first_use_ns == 0 && !*target->attribution.why ? 0 : learned_activity(job);
 }
 
 /* Displays and monitors hold a little memory and run nothing. */
@@ -112,7 +112,7 @@ static void add_those_on(const struct node *node, const struct gpu *gpu, const s
     for (uint32_t i = 0; i < jobs; i++)
         parties[i] = (struct slowdown_party){.server = slowdown_server(node->daemon->core, gpu->residents[i]),
                                              .activity_permille = activity_of(target, gpu->residents[i]),
-                                             .threads_percent = gpu->residents[i]->threads_percent};
+                                             .threads_percent = gpu->residents[i]->run->threads_percent};
     if (unmanaged_works(target, jobs))
         parties[count++].activity_permille = LEARN_PRIOR_PERMILLE;
     slowdown_busy(parties, count, gpu ? gpu->part_permille : 1000, busy);
@@ -205,7 +205,7 @@ static void renew_history(const struct node *node, struct store_batch *batch, ui
     const struct job_view *view = views_find(&node->daemon->views, party);
 
     if (view && job_state_ended(view->state))
-        store_batch_history_energy(batch, view->id, view->energy_mj);
+        store_batch_history_energy(batch, view->id, view->run->energy_mj);
 }
 
 static void flush(struct node *node)
@@ -266,7 +266,7 @@ static void tell_views(struct node *node, struct energy_meter *meter)
         struct job_view *view =
             account->mj != account->told_mj ? views_find(&node->daemon->views, account->party) : NULL;
         if (view)
-            view->energy_mj += account->mj - account->told_mj;
+            job_view_run(view)->energy_mj += account->mj - account->told_mj;
         if (view && job_state_ended(view->state))
             totals_add_energy(node->daemon->totals, view->wants->uid, account->mj - account->told_mj);
         account->told_mj = account->mj;
@@ -347,7 +347,7 @@ static int load_account(const char *gpu, uint64_t party, int64_t mj, void *user)
     struct energy_meter *meter = &meter_open(node, gpu)->meter;
 
     if (view)
-        view->energy_mj += mj;
+        job_view_run(view)->energy_mj += mj;
     if (job_has_ended(node, party))
         return 0;
     energy_meter_restore_account(meter, party, mj);

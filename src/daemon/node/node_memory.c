@@ -46,7 +46,7 @@ void node_follow_memory(struct node *node, int64_t at_ns)
             if (view)
                 add_strays(node, view, &held);
             if (view)
-                memory_usage_set(&view->held, at_ns, held.bytes, held.measured_bytes);
+                memory_usage_set(&job_view_run(view)->held, at_ns, held.bytes, held.measured_bytes);
         }
     }
 }
@@ -62,13 +62,13 @@ void node_store_memory(const struct node *node, struct store_batch *batch)
             const struct job *job = gpu->residents[i];
             const struct job_view *view = job->placements[0].gpu == g ? views_find(&daemon->views, job->id) : NULL;
 
-            if (view && view->held.at_ns > 0)
+            if (view && view->run->held.at_ns > 0)
                 store_batch_held(batch, &(struct store_held){.job = view->id,
-                                                             .at_ns = view->held.at_ns,
-                                                             .bytes = view->held.bytes,
-                                                             .measured_bytes = view->held.measured_bytes,
-                                                             .mib_ms = view->held.mib_ms,
-                                                             .measured_mib_ms = view->held.measured_mib_ms});
+                                                             .at_ns = view->run->held.at_ns,
+                                                             .bytes = view->run->held.bytes,
+                                                             .measured_bytes = view->run->held.measured_bytes,
+                                                             .mib_ms = view->run->held.mib_ms,
+                                                             .measured_mib_ms = view->run->held.measured_mib_ms});
         }
     }
 }
@@ -81,13 +81,14 @@ static int load_held(const struct store_held *stored, void *user)
     struct job_view *view = views_find(&node->daemon->views, stored->job);
 
     /* A later launch than this: the sums of earlier ones came with the view. */
-    if (!view || view->held.at_ns <= 0 || stored->at_ns < view->held.at_ns || stored->mib_ms < view->held.mib_ms)
+    if (!view || view->run->held.at_ns <= 0 || stored->at_ns < view->run->held.at_ns ||
+        stored->mib_ms < view->run->held.mib_ms)
         return 0;
-    view->held = (struct memory_usage){.at_ns = stored->at_ns,
-                                       .bytes = stored->bytes,
-                                       .measured_bytes = stored->measured_bytes,
-                                       .mib_ms = stored->mib_ms,
-                                       .measured_mib_ms = stored->measured_mib_ms};
+    job_view_run(view)->held = (struct memory_usage){.at_ns = stored->at_ns,
+                                                     .bytes = stored->bytes,
+                                                     .measured_bytes = stored->measured_bytes,
+                                                     .mib_ms = stored->mib_ms,
+                                                     .measured_mib_ms = stored->measured_mib_ms};
     return 0;
 }
 
@@ -97,13 +98,13 @@ int node_load_memory(struct node *node, struct error *err)
     for (struct job_view *view = node->daemon->views.jobs; view; view = view->hh.next) {
         int64_t bytes = 0;
 
-        if (job_state_runs(view->state) && view->started_ns > 0 && view->held.at_ns <= 0)
-            memory_usage_begin(&view->held,
-                               view->started_ns); /* it started under an earlier carma, which did not count */
-        for (uint32_t i = 0; i < view->placement_count && view->held.at_ns > 0; i++)
+        if (job_state_runs(view->state) && view->run->started_ns > 0 && view->run->held.at_ns <= 0)
+            memory_usage_begin(&job_view_run(view)->held,
+                               view->run->started_ns); /* it started under an earlier carma, which did not count */
+        for (uint32_t i = 0; i < view->placement_count && view->run->held.at_ns > 0; i++)
             history_add(&bytes, view->placements[i].observed_bytes);
-        if (view->held.at_ns > 0 && view->held.bytes == 0)
-            memory_usage_set(&view->held, view->held.at_ns, bytes, bytes);
+        if (view->run->held.at_ns > 0 && view->run->held.bytes == 0)
+            memory_usage_set(&job_view_run(view)->held, view->run->held.at_ns, bytes, bytes);
     }
     return store_load_held(node->daemon->store, load_held, node, err);
 }

@@ -209,12 +209,12 @@ static bool follow_use(const struct node *node, struct job_view *view, const str
             gpu->reading.metrics[GPU_SM_ACTIVITY].source == GPU_SOURCE_NONE)
             known = false;
         else if (may_be_used_by(gpu, job))
-            view->used_ns = gpu->active_ns;
+            job_view_run(view)->used_ns = gpu->active_ns;
     }
-    if (!view->used_ns)
-        view->used_ns = now_ns;
+    if (!view->run->used_ns)
+        job_view_run(view)->used_ns = now_ns;
     if (!known)
-        view->unmeasured_ns = now_ns;
+        job_view_run(view)->unmeasured_ns = now_ns;
     return known;
 }
 
@@ -226,8 +226,8 @@ static int64_t later(int64_t a, int64_t b)
 /* Since when the running job has neither used its GPUs nor got on, as far as that was measured. */
 static int64_t unused_since(const struct job_view *view, const struct job *job)
 {
-    return later(later(job->resumed_ns, view->started_ns),
-                 later(view->used_ns, view->progress ? view->progress->count.at_ns : 0));
+    return later(later(job->run->resumed_ns, view->run->started_ns),
+                 later(view->run->used_ns, view->run->progress ? view->run->progress->count.at_ns : 0));
 }
 
 static void report(struct node *node, struct job_view *view, int64_t since_ns, int64_t now_ns)
@@ -238,13 +238,13 @@ static void report(struct node *node, struct job_view *view, int64_t since_ns, i
 
     if (report_ns == 0)
         return;
-    if (unused && view->unused_since_ns < 0)
+    if (unused && view->run->unused_since_ns < 0)
         daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id,
                    job_view_user(view), view->placement_count, view->placement_count == 1 ? "" : "s",
                    view->placement_count == 1 ? "it" : "them", format_duration(now_ns - since_ns, text));
-    if (unused != (view->unused_since_ns >= 0))
+    if (unused != (view->run->unused_since_ns >= 0))
         views_touch(&node->daemon->views, view);
-    view->unused_since_ns = unused ? since_ns : -1;
+    job_view_run(view)->unused_since_ns = unused ? since_ns : -1;
 }
 
 /* The core warns and ends it by its own clock, so it is told at once where the job uses its GPUs again, or where nobody
@@ -258,7 +258,7 @@ static void tell_core(struct node *node, const struct job *job, int64_t since_ns
     struct record input = {
         .type = RECORD_UNUSED, .at_ns = now_ns, .job = job->id, .unused = {.since_ns = long_enough ? since_ns : 0}};
 
-    if (limit_ns && input.unused.since_ns != job->unused_since_ns)
+    if (limit_ns && input.unused.since_ns != job->run->unused_since_ns)
         engine_input(node->daemon->engine, &input, NULL);
 }
 
@@ -276,7 +276,7 @@ void node_report_unused(struct node *node)
                 continue;
             if (follow_use(node, view, job, now_ns)) {
                 report(node, view, unused_since(view, job), now_ns);
-                tell_core(node, job, later(unused_since(view, job), view->unmeasured_ns), now_ns);
+                tell_core(node, job, later(unused_since(view, job), view->run->unmeasured_ns), now_ns);
             } else { /* what was reported still stands; nobody is ended by what was not seen */
                 tell_core(node, job, -1, now_ns);
             }

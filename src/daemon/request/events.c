@@ -129,7 +129,7 @@ static uint64_t waits_as(const struct events *events, const struct job_view *vie
 static uint64_t runs_as(const struct events *events, const struct job_view *view)
 {
     int64_t slowdown = job_view_slowdown_permille(view, events->daemon->core);
-    int64_t at_ns = view->progress ? view->progress->count.at_ns : 0;
+    int64_t at_ns = view->run->progress ? view->run->progress->count.at_ns : 0;
     uint64_t hash = digest_add(DIGEST_EMPTY, &slowdown, sizeof slowdown);
 
     hash = digest_add(hash, &at_ns, sizeof at_ns);

@@ -64,10 +64,10 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
         return view->message && view->attempts <= 1 ? xasprintf("is being started: it %s", view->message)
                                                     : xstrdup("is being started");
     case JOB_RUNNING:
-        return xasprintf("runs%s%s%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
-                         view->share == SHARE_MPS          ? "by MPS"
-                         : view->share == SHARE_TIME_SLICE ? "by time-slicing"
-                                                           : "alone on its GPUs",
+        return xasprintf("runs%s%s%s%s%s%s", view->run->share == SHARE_ANY ? "" : ", ",
+                         view->run->share == SHARE_MPS          ? "by MPS"
+                         : view->run->share == SHARE_TIME_SLICE ? "by time-slicing"
+                                                                : "alone on its GPUs",
                          moved ? ", and was told to leave: " : "", moved ? moved : "", idle ? "; " : "",
                          idle ? idle : "");
     case JOB_STOPPING:
@@ -76,28 +76,28 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
         return xstrdup("is being stopped, and waits again then");
     case JOB_SUSPENDED:
         return xasprintf("stands still, suspended by %s: %s%s'carma resume' lets it go on%s",
-                         job && job->suspended_by != view->wants->uid ? "an administrator" : job_view_user(view),
+                         job && job->run->suspended_by != view->wants->uid ? "an administrator" : job_view_user(view),
                          reserved ? reason_format(reason, now_ns, text) : "", reserved ? "; " : "",
                          reserved ? " after that" : "");
     case JOB_GPU_OOM:
-        return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
-                         view->crashes == 1 ? "" : "s");
+        return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->run->crashes,
+                         view->run->crashes == 1 ? "" : "s");
     case JOB_REFUSED:
         if (view->message && access == ACCESS_ALL) /* it may be of an earlier run, and quote its output */
             return xasprintf("was refused: %s", view->message);
         return xstrdup(view->message ? "was refused" : "can never run on this node");
     case JOB_LOST:
-        return xstrdup(view->exit.cause == EXIT_ORPHAN
+        return xstrdup(view->run->exit.cause == EXIT_ORPHAN
                            ? "was lost: its processes have gone, and nobody said how they ended"
                            : "was lost: its shepherd (supervisor process) died, and its processes were killed");
     case JOB_TIMEOUT:
-        return xstrdup(view->exit.cause == EXIT_IDLE ? "was ended by its idle limit: it did not use its GPUs"
-                                                     : "was ended by its time limit");
+        return xstrdup(view->run->exit.cause == EXIT_IDLE ? "was ended by its idle limit: it did not use its GPUs"
+                                                          : "was ended by its time limit");
     case JOB_RETURNED:
         return xstrdup("crashed, and went back to the one who had asked for the lease");
     case JOB_EXPIRED:
         return xstrdup(view->wants->deadline_ns ? "was given up: it could not end before its deadline any more"
-                       : view->exited           ? "was placed, and no process came to use it"
+                       : view->run->exited      ? "was placed, and no process came to use it"
                                                 : "was not placed in time");
     case JOB_CANCELLED:
         return xstrdup("was cancelled");
@@ -106,8 +106,9 @@ static char *sentence_of(const struct daemon *daemon, const struct job_view *vie
     default:
         if (view->message && access == ACCESS_ALL)
             return xasprintf("failed: %s", view->message);
-        return view->exit.cause == EXIT_SIGNALLED ? xasprintf("was ended by signal %" PRId32, view->exit.status - 128)
-                                                  : xasprintf("failed with status %" PRId32, view->exit.status);
+        return view->run->exit.cause == EXIT_SIGNALLED
+                   ? xasprintf("was ended by signal %" PRId32, view->run->exit.status - 128)
+                   : xasprintf("failed with status %" PRId32, view->run->exit.status);
     }
 }
 
@@ -121,7 +122,8 @@ json_t *explanation_untried(const struct daemon *daemon, const struct job_view *
 
 json_t *explanation_run_times(const struct daemon *daemon, const struct job_view *view, enum access_view access)
 {
-    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
+    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, job_view_workload(view))
+                                : json_null();
 }
 
 /* ---- When it is expected to start ---- */
@@ -197,16 +199,16 @@ static struct forecast_job known_of(struct question *question, const struct job_
     struct forecast_job job = {.job = view->id,
                                .basis = FORECAST_BY_LIMIT,
                                .limit_ns = view->wants->time_limit_ns,
-                               .ran_ns = job_state_runs(view->state) && view->started_ns >= 0
-                                             ? question->now_ns - view->started_ns - view->shown.suspended_ns
+                               .ran_ns = job_state_runs(view->state) && view->run->started_ns >= 0
+                                             ? question->now_ns - view->run->started_ns - view->run->shown.suspended_ns
                                              : -1};
 
     for (enum past_runs_of whose = PAST_RUNS_OF_WORKLOAD; whose < PAST_RUNS_OF_NOBODY && !job.count; whose++) {
-        const struct times *times = times_of(question, whose, view->wants->uid, view->workload ? view->workload : "");
+        const struct times *times = times_of(question, whose, view->wants->uid, job_view_workload(view));
         if (!times->count)
             continue;
         if (whose != PAST_RUNS_OF_WORKLOAD || times->count < PAST_RUNS_LEAST) /* its runs will be short together */
-            job.drawn_by = view->workload ? digest_add(DIGEST_EMPTY, view->workload, strlen(view->workload)) : 0;
+            job.drawn_by = digest_add(DIGEST_EMPTY, job_view_workload(view), strlen(job_view_workload(view)));
         job.basis = bases[whose];
         job.times_ns = times->ns;
         job.count = times->count;

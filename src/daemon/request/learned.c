@@ -87,7 +87,7 @@ static void get(struct daemon *daemon, struct http_request *request)
 
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
         if (view->workload)
-            json_object_set_new(listing.names, view->workload, json_string(common_text_first(view->name)));
+            json_object_set_new(listing.names, job_view_workload(view), json_string(common_text_first(view->name)));
     totals_read(daemon, now_ns, take_user, &listing);
     list_user(&listing, USER_UNKNOWN, "unknown");
     json_decref(listing.names);

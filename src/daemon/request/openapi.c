@@ -172,15 +172,15 @@ static void put_moment(json_t *schema, const char *name)
 
 static void add_view(json_t *schema)
 {
-#define VIEW(type, member, name, since, first, form) form(#member)
+#define VIEW(part, type, member, name, since, first, form) form(#member)
 #include "daemon/view/view_fields.def"
 #define TIME     MOMENT
 #define NUMBER   OVER_0
 #define BYTES    OVER_0
 #define PERCENT  OVER_0
 #define DURATION OVER_0
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) form(name)
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) form(name)
 #include "core/job_state.def"
     for (size_t i = 0; i < job_field_count; i++)
         if (job_fields[i].option && !job_fields[i].apart &&

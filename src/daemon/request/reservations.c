@@ -33,6 +33,15 @@ static int refused(struct error *err, int status, const char *text)
     return status;
 }
 
+/* Who is named twice is named once. */
+static void add_once(uint32_t number, uint32_t *numbers, uint32_t *count)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (numbers[i] == number)
+            return;
+    numbers[(*count)++] = number;
+}
+
 static bool read_gpus(const json_t *list, struct record_allotted *allotted)
 {
     json_t *gpu;
@@ -43,7 +52,7 @@ static bool read_gpus(const json_t *list, struct record_allotted *allotted)
     json_array_foreach (list, i, gpu) {
         if (!json_is_integer(gpu) || json_integer_value(gpu) < 0 || json_integer_value(gpu) >= RECORD_NO_GPU)
             return false;
-        allotted->gpus[allotted->gpu_count++] = (uint32_t)json_integer_value(gpu);
+        add_once((uint32_t)json_integer_value(gpu), allotted->gpus, &allotted->gpu_count);
     }
     return true;
 }
@@ -65,7 +74,7 @@ static int read_users(const struct daemon *daemon, const json_t *list, struct re
             error_set(err, ENOENT, USER_UNNAMED, user.name ? user.name : "");
             return 404;
         }
-        allotted->users[allotted->user_count++] = user.uid;
+        add_once(user.uid, allotted->users, &allotted->user_count);
     }
     return 0;
 }

@@ -68,8 +68,8 @@ static bool neighbour_faulted(const struct daemon *daemon, const struct job_view
     int64_t together_ns = (int64_t)((double)TOGETHER_WALL_NS * nodetime_scale());
 
     for (const struct job_view *other = daemon->views.jobs; other; other = other->hh.next)
-        if (other != view && other->fault_ns > started_ns && other->fault_ns <= ended_ns &&
-            ended_ns - other->fault_ns <= together_ns && share_a_gpu(view, other))
+        if (other != view && other->run->fault_ns > started_ns && other->run->fault_ns <= ended_ns &&
+            ended_ns - other->run->fault_ns <= together_ns && share_a_gpu(view, other))
             return true;
     return false;
 }
@@ -94,14 +94,15 @@ static void weigh_fence(const struct job *job, struct cause_evidence *evidence)
 {
     int64_t left;
 
-    if (!job || job->fence_bytes < 0)
+    if (!job || job->run->fence_bytes < 0)
         return;
-    left = job->fence_bytes - job_peak_bytes(job);
+    left = job->run->fence_bytes - job_peak_bytes(job);
     left = left > 0 ? left : 0;
     if (evidence->free_bytes >= 0 && left > evidence->free_bytes)
         return;
     evidence->free_bytes = left;
-    evidence->short_bytes = job->fence_bytes / 4 > CAUSE_SHORT_BYTES ? job->fence_bytes / 4 : CAUSE_SHORT_BYTES;
+    evidence->short_bytes =
+        job->run->fence_bytes / 4 > CAUSE_SHORT_BYTES ? job->run->fence_bytes / 4 : CAUSE_SHORT_BYTES;
 }
 
 /* What speaks of GPU memory, beyond what the shepherd sees. */
@@ -189,7 +190,7 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     if (exited.cause == EXIT_GPU_ERROR && exited.failed_gpu == RECORD_NO_GPU && view->placement_count == 1)
         exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
-        view->fault_ns = status->ended_ns;
+        job_view_run(view)->fault_ns = status->ended_ns;
     if (verdict_of(&exited).cause != EXIT_COMPLETED)
         message = message_of(status, &evidence, &exited, &gpus,
                              job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
@@ -206,13 +207,14 @@ json_t *ending_to_json(const struct job_view *view, const struct launch_status *
 {
     json_t *tenants;
 
-    if (!view->exited || view->exit.cause == EXIT_COMPLETED)
+    if (!view->run->exited || view->run->exit.cause == EXIT_COMPLETED)
         return json_null();
     tenants = json_array();
     for (uint32_t i = 0; i < status->tenant_count; i++)
         json_array_append_new(tenants, json_pack("{s:i, s:I}", "pid", (int)status->tenants[i].pid, "used_bytes",
                                                  (json_int_t)status->tenants[i].used_bytes));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "output", output_kind_name(status->output), "requested_bytes",
-                     natural_or_null(view->exit.requested_bytes), "free_bytes", natural_or_null(view->exit.free_bytes),
-                     "used_bytes", natural_or_null(view->exit.used_bytes), "tenants", tenants);
+                     natural_or_null(view->run->exit.requested_bytes), "free_bytes",
+                     natural_or_null(view->run->exit.free_bytes), "used_bytes",
+                     natural_or_null(view->run->exit.used_bytes), "tenants", tenants);
 }

@@ -50,9 +50,9 @@ static void remove_mps_client(struct mps_jobs *mps_jobs, struct mps_client *mps_
 
 bool mps_jobs_is_for(const struct daemon *daemon, const struct job_view *view)
 {
-    if (view->share == SHARE_ANY) /* placed by a carma that did not say */
+    if (view->run->share == SHARE_ANY) /* placed by a carma that did not say */
         return daemon->config.share.mode == SHARE_MPS && !view->wants->exclusive;
-    return view->share == SHARE_MPS;
+    return view->run->share == SHARE_MPS;
 }
 
 static void on_ready(void *user, uint64_t job, int status, const struct error *err)

@@ -56,13 +56,13 @@ void runs_take_progress(struct runs *runs, struct run *run)
     struct job_view *view = views_find(&runs->daemon->views, run->job);
     int64_t settled, speed;
 
-    if (!view || !count->at_ns || (view->progress && view->progress->count.at_ns == count->at_ns))
+    if (!view || !count->at_ns || (view->run->progress && view->run->progress->count.at_ns == count->at_ns))
         return;
-    if (!view->progress) {
-        view->progress = xmalloc(sizeof *view->progress);
-        view->progress->micro_steps_per_s = -1;
+    if (!view->run->progress) {
+        job_view_run(view)->progress = xmalloc(sizeof *view->run->progress);
+        view->run->progress->micro_steps_per_s = -1;
     }
-    view->progress->count = *count;
+    view->run->progress->count = *count;
     settled = settled_ns(runs->daemon->core, view);
     if (!goes_on_from(count, &from) || from.at_ns < settled) {
         run->counted_from = count->at_ns < settled ? (struct progress_count){0} : *count;
@@ -71,7 +71,7 @@ void runs_take_progress(struct runs *runs, struct run *run)
     if (count->at_ns - from.at_ns < SPEED_SPAN_NS || count->done - from.done < SPEED_STEPS)
         return;
     speed = (int64_t)((double)(count->done - from.done) / ((double)(count->at_ns - from.at_ns) / NS_PER_SEC) * 1e6);
-    view->progress->micro_steps_per_s = speed;
+    view->run->progress->micro_steps_per_s = speed;
     run->counted_from = *count;
     teach(runs, run, speed, settled, from.at_ns);
 }

@@ -80,11 +80,11 @@ void runs_tell_again(struct runs *runs, const struct job_view *view)
 {
     const struct job *job = core_find_job(runs->daemon->core, view->id);
 
-    if (view->moved_for)
+    if (view->run->moved_for)
         order(runs, view->id, "move");
-    if (job && job->idle_step == IDLE_ENDED)
+    if (job && job->run->idle_step == IDLE_ENDED)
         idle(runs, &(struct record){.job = view->id, .idle = {.step = IDLE_ENDED}});
-    if (view->state == JOB_SUSPENDED || view->shown.suspended_ns)
+    if (view->state == JOB_SUSPENDED || view->run->shown.suspended_ns)
         order(runs, view->id, command_order(view->state == JOB_SUSPENDED ? COMMAND_SUSPEND : COMMAND_RESUME));
 }
 

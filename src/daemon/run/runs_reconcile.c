@@ -56,7 +56,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
         return;
     }
     run = runs_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);
-    run->started = view->state != JOB_PLACED && view->started_ns >= 0;
+    run->started = view->state != JOB_PLACED && view->run->started_ns >= 0;
     if (mps_jobs_is_for(runs->daemon, view))
         mps_jobs_adopt(runs->daemon->mps_jobs, view);
     if (runs_take_status(runs, run, &status))

@@ -32,10 +32,10 @@ static void show_start(struct runs *runs, uint64_t job, int64_t limit_bytes, enu
 {
     struct job_view *view = views_find(&runs->daemon->views, job);
 
-    if (view->process_limit_bytes == limit_bytes && view->uuids_why == why)
+    if (view->run->process_limit_bytes == limit_bytes && view->run->uuids_why == why)
         return;
-    view->process_limit_bytes = limit_bytes;
-    view->uuids_why = why;
+    job_view_run(view)->process_limit_bytes = limit_bytes;
+    job_view_run(view)->uuids_why = why;
     job_view_change(view);
     views_touch(&runs->daemon->views, view);
 }

@@ -79,8 +79,8 @@ static void see(struct runs *runs, const struct run *run)
     struct job_view *view = views_find(&runs->daemon->views, run->job);
     int64_t seen_ns = nodetime_now_ns() - nodetime_from_wall_ns(SEEN_BEHIND_WALL_NS);
 
-    if (view && seen_ns > view->seen_ns)
-        view->seen_ns = seen_ns;
+    if (view && seen_ns > view->run->seen_ns)
+        job_view_run(view)->seen_ns = seen_ns;
 }
 
 /* Its shepherd cannot begin for lack of space, and does once there is. */

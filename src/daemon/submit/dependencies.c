@@ -191,7 +191,9 @@ static void tell_of_one(struct daemon *daemon, const struct job_view *view, cons
 {
     const struct job_view *on = views_find(&daemon->views, job);
     bool ended = !on || job_state_ended(on->state);
-    int64_t since_ns = on && on->first_started_ns >= 0 ? on->first_started_ns : ended && on ? on->ended_ns : -1;
+    int64_t since_ns = on && on->run->first_started_ns >= 0 ? on->run->first_started_ns
+                       : ended && on                        ? on->ended_ns
+                                                            : -1;
 
     if (dependency->kind == DEPENDS_START && since_ns >= 0)
         tell(daemon, view->id,

@@ -164,46 +164,43 @@ static int check_applicants(struct submission *submission)
     return status;
 }
 
-/* The first job of an applicant has its description itself, others of its array have copies. */
-static struct job_view *add_view(struct views *views, uint64_t id, struct applicant *applicant, bool is_last)
+static struct job_view *add_first(struct submission *submission, uint64_t id, struct applicant *applicant)
 {
-    struct job_estimate estimate = is_last ? applicant->estimate : job_estimate_copy(&applicant->estimate);
-    struct job_spec spec = is_last ? applicant->spec : job_spec_copy(&applicant->spec);
+    struct job_view *view = views_add(&submission->daemon->views, id, &applicant->spec, &applicant->estimate);
 
-    if (is_last) {
-        job_spec_init(&applicant->spec);
-        job_estimate_init(&applicant->estimate);
-    }
-    return views_add(views, id, &spec, &estimate);
+    job_view_set_environment(view, &submission->environments[applicant->environment]);
+    job_view_set_user(view, submission->owner.user);
+    view->gid = submission->owner.gid;
+    return view;
 }
 
-static void take_in(struct submission *submission, struct applicant *applicant, bool is_last)
+/* `first`: of its array; NULL: it is that one. */
+static struct job_view *take_in(struct submission *submission, struct applicant *applicant, struct job_view *first)
 {
     struct daemon *daemon = submission->daemon;
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
     struct job_view *view;
 
-    view = add_view(&daemon->views, input.job, applicant, is_last);
+    view = first ? views_add_like(&daemon->views, input.job, first) : add_first(submission, input.job, applicant);
     view->hidden = true;
-    job_view_set_environment(view, &submission->environments[applicant->environment]);
-    job_view_set_user(view, submission->owner.user);
-    view->gid = submission->owner.gid;
     input.submitted = applicant->wants;
     shares_tell(daemon, applicant->wants.uid, submission->owner.user);
     engine_input(daemon->engine, &input, NULL);
     dependencies_tell(&submission->dependencies, daemon, view);
+    return first ? first : view;
 }
 
 static void take_in_all(struct submission *submission, struct applicant *applicant)
 {
     struct daemon *daemon = submission->daemon;
+    struct job_view *first = NULL;
 
     past_runs_correct(daemon->past_runs, applicant->wants.uid, &applicant->estimate);
     applicant->wants.smact_permille = applicant->estimate.smact_permille;
     if (applicant->spec.array)
         applicant->wants.array = daemon->views.last_id + 1;
-    for (uint32_t i = 1; i <= applicant->jobs; i++)
-        take_in(submission, applicant, i == applicant->jobs);
+    for (uint32_t i = 0; i < applicant->jobs; i++)
+        first = take_in(submission, applicant, first);
 }
 
 /* What can be said already: an array, or NULL. */

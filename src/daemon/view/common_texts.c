@@ -109,6 +109,13 @@ struct common_text *common_texts_join_one(struct common_texts *texts, const char
     return common_texts_join(texts, &(struct spec_strings){.items = items, .count = text != NULL});
 }
 
+struct common_text *common_texts_share(struct common_text *text)
+{
+    if (text)
+        text->users++;
+    return text;
+}
+
 void common_texts_charge(struct common_texts *texts, struct common_text *text, uint32_t uid)
 {
     const struct spec_strings list = common_text_list(text);

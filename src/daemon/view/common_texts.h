@@ -20,6 +20,9 @@ struct common_text *common_texts_join(struct common_texts *texts, const struct s
 /* The same of a list of one; NULL gives NULL. */
 struct common_text *common_texts_join_one(struct common_texts *texts, const char *text);
 
+/* The same text for one user more. May be NULL. */
+struct common_text *common_texts_share(struct common_text *text);
+
 /* It is this user's, unless it is another's already. May be NULL. */
 void common_texts_charge(struct common_texts *texts, struct common_text *text, uint32_t uid);
 

@@ -38,10 +38,10 @@ static size_t length_of(const char *text)
     size_t length = strlen(text) + 3;
 
     for (; *text; text++)
-        if (strchr("\"\\\b\f\n\r\t", *text))
+        if (*text == '"' || *text == '\\')
             length++;
         else if ((unsigned char)*text < ' ')
-            length += 5; /* \u0001 */
+            length += strchr("\b\f\n\r\t", *text) ? 1 : 5; /* \u0001 */
     return length;
 }
 

@@ -7,6 +7,36 @@
 #include "base/text/printable.h"
 #include "daemon/view/owners.h"
 
+const struct job_view_run view_never_ran = {.unused_since_ns = -1,
+#define VIEW(part, type, member, name, since, first, form) IF_RUN_##part(.member = first, )
+#include "daemon/view/view_fields.def"
+                                            .shown = {
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) .member = absent,
+#include "core/job_state.def"
+                                            }};
+
+struct job_view_run *job_view_run(struct job_view *view)
+{
+    struct job_view_run *run;
+
+    if (view->run != &view_never_ran)
+        return (struct job_view_run *)view->run;
+    run = xmalloc(sizeof *run);
+    *run = view_never_ran;
+    view->run = run;
+    return run;
+}
+
+void job_view_run_free(struct job_view *view)
+{
+    if (view->run == &view_never_ran)
+        return;
+    free(view->run->progress);
+    free((struct job_view_run *)view->run);
+    view->run = &view_never_ran;
+}
+
 static void job_view_free(struct job_view *view)
 {
     job_view_forget_inputs(view);
@@ -16,11 +46,11 @@ static void job_view_free(struct job_view *view)
     common_texts_leave(&view->views->texts, view->user);
     common_specs_leave(&view->views->specs, view->common);
     common_wants_leave(&view->views->wants, view->wants);
-    free(view->workload);
+    common_texts_leave(&view->views->texts, view->workload);
     free(view->placements);
     free(view->message);
     free(view->unreadable);
-    free(view->progress);
+    job_view_run_free(view);
     free(view);
 }
 
@@ -71,7 +101,7 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
+static struct job_view *add(struct views *views, uint64_t id)
 {
     struct job_view *view = xcalloc(1, sizeof *view);
 
@@ -79,19 +109,33 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->state = JOB_STATE_COUNT;
     view->views = views;
     view->gid = OWNER_UNKNOWN;
-    job_view_take_spec(view, spec, estimate);
     if (!views->no_wants)
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
-#define VIEW(type, member, name, since, first, form) view->member = first;
+#define VIEW(part, type, member, name, since, first, form) IF_JOB_##part(view->member = first;)
 #include "daemon/view/view_fields.def"
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) view->shown.member = absent;
-#include "core/job_state.def"
-    view->unused_since_ns = -1;
+    view->run = &view_never_ran;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
+    return view;
+}
+
+struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
+{
+    struct job_view *view = add(views, id);
+
+    job_view_take_spec(view, spec, estimate);
+    return view;
+}
+
+struct job_view *views_add_like(struct views *views, uint64_t id, const struct job_view *earlier)
+{
+    struct job_view *view = add(views, id);
+
+    job_view_share_spec(view, earlier);
+    view->user = common_texts_share(earlier->user);
+    view->gid = earlier->gid;
     return view;
 }
 
@@ -145,9 +189,9 @@ void job_view_set_wants(struct job_view *view, const struct record_submitted *wa
     if (view->wants)
         job_view_move_stored(view, view->wants->uid, common->uid);
     common_wants_leave(&view->views->wants, view->wants);
-    free(view->workload);
+    common_texts_leave(&view->views->texts, view->workload);
     view->wants = common;
-    view->workload = xstrdup(wants->workload);
+    view->workload = common_texts_join_one(&view->views->texts, *wants->workload ? wants->workload : NULL);
     job_view_charge_held(view);
 }
 
@@ -155,7 +199,7 @@ struct record_submitted job_view_wants(const struct job_view *view)
 {
     struct record_submitted wants = *view->wants;
 
-    snprintf(wants.workload, sizeof wants.workload, "%s", view->workload);
+    snprintf(wants.workload, sizeof wants.workload, "%s", job_view_workload(view));
     return wants;
 }
 
@@ -170,6 +214,11 @@ void job_view_set_user(struct job_view *view, const char *user)
 const char *job_view_user(const struct job_view *view)
 {
     return common_text_first(view->user);
+}
+
+const char *job_view_workload(const struct job_view *view)
+{
+    return view->workload ? common_text_first(view->workload) : "";
 }
 
 void job_view_forget_inputs(struct job_view *view)

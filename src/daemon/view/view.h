@@ -29,11 +29,33 @@ struct job_progress {
     int64_t micro_steps_per_s; /* -1: not known yet */
 };
 
-/* Many of them are of jobs that only wait: the members lie by size, so that there are no holes between them. */
+/* What is told of a job since it was first placed: the RUN rows of view_fields.def, and more of that kind. */
+struct job_view_run {
+    struct job_shown shown;    /* as the core knows it */
+    struct record_exited exit; /* if `exited` */
+    int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
+    int64_t seen_ns;  /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
+    struct memory_usage held; /* GPU memory over time: begun and ended by records, in between the node says how much */
+    int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
+    int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
+                                too */
+    int64_t used_ns; /* when it may last have used one of them: the same; 0: nobody has looked since the daemon began */
+    int64_t unmeasured_ns;         /* when that could last not be told */
+    struct job_progress *progress; /* owned; while it runs, not folded from records; NULL: it says nothing */
+#define VIEW(part, type, member, name, since, first, form) IF_RUN_##part(type member;)
+#include "daemon/view/view_fields.def"
+    bool exited;
+};
+
+/* Of all jobs that were never placed. */
+extern const struct job_view_run view_never_ran;
+
+/* Many of them are of jobs that only wait: what starts with a job's first run is apart, and the members lie by size, so
+ * that there are no holes between them. */
 struct job_view {
     uint64_t id;
     const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
-    char *workload;                       /* owned */
+    struct common_text *workload;         /* job_view_workload() */
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
@@ -41,20 +63,10 @@ struct job_view {
         *user;           /* as the user database said when it was submitted (daemon/view/owners.h): job_view_user() */
     struct views *views; /* which has those */
     int64_t gid;         /* as of the user; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
-    struct job_shown shown;    /* as the core knows it */
-    struct record_exited exit; /* if `exited` */
-    char *message;             /* owned; of the last failure; may be NULL */
-    char *unreadable;          /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
-    int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
+    const struct job_view_run *run; /* view_never_ran, or owned: never NULL. To change it: job_view_run() */
+    char *message;                  /* owned; of the last failure; may be NULL */
+    char *unreadable; /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
     struct job_placement *placements; /* owned; of the last or current launch */
-    int64_t seen_ns; /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
-    struct memory_usage held; /* GPU memory over time: begun and ended by records, in between the node says how much */
-    int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
-    int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
-                                too */
-    int64_t used_ns; /* when it may last have used one of them: the same; 0: nobody has looked since the daemon began */
-    int64_t unmeasured_ns;            /* when that could last not be told */
-    struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     uint64_t changed;                 /* views.taken + 1, then; see job_view_is_changed() */
     uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
     uint64_t version;                 /* views.version when the shown data last changed */
@@ -62,19 +74,24 @@ struct job_view {
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */
     UT_hash_handle hh;
-#define VIEW(type, member, name, since, first, form) type member;
+#define VIEW(part, type, member, name, since, first, form) IF_JOB_##part(type member;)
 #include "daemon/view/view_fields.def"
     uint32_t state;            /* enum job_state */
     uint32_t stored_bytes;     /* of its submission, in the store */
     uint32_t placement_count;  /* of `placements` */
     int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
-    bool hidden;               /* its submission is not stored yet: it is shown to nobody */
-    bool withdrawn;            /* it could not be stored, and was refused: nothing is left of it once it has ended */
-    bool has_script;           /* the command is a script's, which the store keeps for as long as the job is known */
-    bool retry;
-    bool exited;
-    bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
+    bool hidden : 1;           /* its submission is not stored yet: it is shown to nobody */
+    bool withdrawn : 1;        /* it could not be stored, and was refused: nothing is left of it once it has ended */
+    bool has_script : 1;       /* the command is a script's, which the store keeps for as long as the job is known */
+    bool retry : 1;
+    bool estimating : 1; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
 };
+
+/* To be changed: made at the first call, which is the first placement, and freed with the view. */
+struct job_view_run *job_view_run(struct job_view *view);
+
+/* Inside view only. */
+void job_view_run_free(struct job_view *view);
 
 /* Why CUDA_VISIBLE_DEVICES has UUIDs where indices were asked for. */
 enum uuids_why {
@@ -114,16 +131,22 @@ struct job_view *views_find(const struct views *views, uint64_t id);
 /* A submission's spec and estimate, taken over; before its SUBMITTED record is folded. */
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate);
 
+/* The same of the next job of an array, which has all of that, and the user, in common with an earlier one. */
+struct job_view *views_add_like(struct views *views, uint64_t id, const struct job_view *earlier);
+
 /* A view's state was filled in by job_view_from_text. */
 void views_loaded(struct views *views, struct job_view *view);
 
 /* Its submission is stored: from now on it is shown. */
 void views_show(struct views *views, struct job_view *view);
 
-/* Whether anybody is to see it. */
 /* Its user's name; NULL: not known. */
 const char *job_view_user(const struct job_view *view);
 
+/* Identifies runs of "the same" job; "": it has none. */
+const char *job_view_workload(const struct job_view *view);
+
+/* Whether anybody is to see it. */
 bool job_view_is_shown(const struct job_view *view);
 
 /* As if it had never been. Nobody may have it in hand. */
@@ -170,6 +193,7 @@ struct record_submitted job_view_wants(const struct job_view *view);
 
 /* Inside view only: both are taken over, by a new one. */
 void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate);
+void job_view_share_spec(struct job_view *view, const struct job_view *other);
 
 /* The words of its array; false: it is of none. */
 bool job_view_array_words(const struct job_view *view, struct array_words *words);

@@ -15,24 +15,45 @@ static void set_state(struct views *views, struct job_view *view, uint32_t state
         views->counts[state]++;
 }
 
+/* Of a job that was never placed the core knows what the view has anyway. */
+static void take_shown(struct job_view *view, const struct core *core)
+{
+    struct job_shown shown = view->run->shown;
+
+    core_shown(core, view->id, &shown);
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title)                                                     \
+    if (shown.member != view->run->shown.member)                                                                       \
+        job_view_run(view)->shown.member = shown.member;
+#include "core/job_state.def"
+}
+
+static void take_run(struct job_view *view, const struct job *job)
+{
+    struct job_view_run *run = job_view_run(view);
+
+    run->process_limit_bytes = job->run->fence_bytes;
+    run->overuser = run->victim_of = job->run->overuser;
+    run->share = job->share;
+    run->started_ns = run->first_started_ns = job_state_runs(job->state) ? job->placed_ns : -1;
+}
+
 void views_take_job(struct views *views, const struct core *core, struct job_view *view, const struct job *job)
 {
     const struct record_submitted wants = job_submitted(job);
 
     set_state(views, view, job->state);
-    core_shown(core, job->id, &view->shown);
+    take_shown(view, core);
     job_view_set_wants(view, &wants);
     view->submitted_ns = job->submitted_ns;
     view->retry = job->retry;
     view->reserved_bytes = view->first_reserved_bytes = job->reserved_bytes;
     view->reservation_source = view->first_reservation_source = job->reservation_source;
-    view->process_limit_bytes = job->fence_bytes;
-    view->overuser = view->victim_of = job->overuser;
-    view->share = job->share;
-    view->started_ns = view->first_started_ns = job_state_runs(job->state) ? job->placed_ns : -1;
+    if (job->placed_ns || view->run != &view_never_ran)
+        take_run(view, job);
     view->placement_count = job->placement_count;
     free(view->placements);
-    view->placements = xcalloc(job->placement_count ? job->placement_count : 1, sizeof *view->placements);
+    view->placements = job->placement_count ? xcalloc(job->placement_count, sizeof *view->placements) : NULL;
     for (uint32_t i = 0; i < job->placement_count; i++)
         view->placements[i] =
             (struct job_placement){.gpu = job->placements[i].gpu, .observed_bytes = job->placements[i].observed_bytes};
@@ -51,28 +72,30 @@ static void fold_memory(struct job_view *view, const struct record_memory *memor
     for (uint32_t i = 0; i < view->placement_count; i++)
         if (view->placements[i].gpu == memory->gpu && memory->bytes > view->placements[i].observed_bytes)
             view->placements[i].observed_bytes = memory->bytes;
-    if (memory->bytes > view->peak_bytes)
-        view->peak_bytes = memory->bytes;
+    if (memory->bytes > view->run->peak_bytes)
+        job_view_run(view)->peak_bytes = memory->bytes;
 }
 
 static void fold_placed(struct job_view *view, const struct record_placed *placed, int64_t at_ns)
 {
-    if (view->crashed_ns >= 0)
-        view->relaunch_ns = at_ns - view->crashed_ns;
-    view->crashed_ns = -1;
+    struct job_view_run *run = job_view_run(view);
+
+    if (run->crashed_ns >= 0)
+        run->relaunch_ns = at_ns - run->crashed_ns;
+    run->crashed_ns = -1;
     view->retry = placed->retry;
     view->reserved_bytes = placed->reserved_bytes;
-    view->process_limit_bytes = placed->fence_bytes;
-    view->uuids_why = UUIDS_NOT_ASKED;
-    view->moved_for = 0;
+    run->process_limit_bytes = placed->fence_bytes;
+    run->uuids_why = UUIDS_NOT_ASKED;
+    run->moved_for = 0;
     view->reservation_source =
         record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
     if (view->attempts++ == 0) {
         view->first_reserved_bytes = view->reserved_bytes;
         view->first_reservation_source = view->reservation_source;
     }
-    view->started_ns = -1;
-    view->share = placed->share;
+    run->started_ns = -1;
+    run->share = placed->share;
     view->placement_count = placed->count;
     view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
     for (uint32_t i = 0; i < placed->count; i++)
@@ -81,30 +104,69 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
 
 static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
 {
-    return job_state_runs(view->state) && view->started_ns >= 0 && until_ns > view->started_ns
-               ? (int64_t)view->placement_count * (until_ns - view->started_ns)
+    return job_state_runs(view->state) && view->run->started_ns >= 0 && until_ns > view->run->started_ns
+               ? (int64_t)view->placement_count * (until_ns - view->run->started_ns)
                : 0;
 }
 
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
 {
-    return view->ran_gpu_ns + running_gpu_ns(view, view->seen_ns < now_ns ? view->seen_ns : now_ns);
+    return view->run->ran_gpu_ns + running_gpu_ns(view, view->run->seen_ns < now_ns ? view->run->seen_ns : now_ns);
 }
 
 /* The job was run out of memory by another: both are told of it. */
 static void fold_overuser(struct views *views, struct job_view *view, uint64_t overuser)
 {
     struct job_view *other = overuser ? views_find(views, overuser) : NULL;
+    struct job_view_run *run = job_view_run(view);
 
-    view->overuser = overuser;
-    view->harmed += overuser != 0;
+    run->overuser = overuser;
+    run->harmed += overuser != 0;
     if (overuser)
-        view->victim_of = overuser;
+        run->victim_of = overuser;
     if (!other || has_it(views, other))
         return;
-    other->victims++;
+    job_view_run(other)->victims++;
     job_view_change(other);
     views_touch(views, other);
+}
+
+static void end_run(struct job_view *view, int64_t at_ns)
+{
+    struct job_view_run *run = job_view_run(view);
+
+    run->ran_gpu_ns += running_gpu_ns(view, at_ns);
+    run->unused_since_ns = -1;
+    memory_usage_end(&run->held, at_ns);
+    free(run->progress);
+    run->progress = NULL;
+}
+
+static void fold_started(struct job_view_run *run, int64_t at_ns)
+{
+    run->started_ns = at_ns;
+    if (run->first_started_ns < 0)
+        run->first_started_ns = at_ns;
+    memory_usage_begin(&run->held, at_ns);
+}
+
+static void fold_moved(struct job_view_run *run, const struct record_moved *moved)
+{
+    run->moved_for = moved->slowed;
+    run->moved_slowed_permille = (uint32_t)moved->slowed_permille;
+    run->moved_bound_permille = (uint32_t)moved->bound_permille;
+}
+
+static void fold_exited(struct job_view_run *run, const struct record_exited *exited, uint32_t state)
+{
+    run->exited = true;
+    run->exit = *exited;
+    run->exit.cause = verdict_of(exited).cause;
+    run->moves += run->moved_for && run->exit.cause == EXIT_TIMEOUT;
+    run->overuser = 0;
+    run->unfenced = 0;
+    run->crashes += state == JOB_CRASHED && (run->exit.cause == EXIT_GPU_OOM || run->exit.cause == EXIT_GPU_HANDLE);
+    run->handle_crashes += state == JOB_CRASHED && run->exit.cause == EXIT_GPU_HANDLE;
 }
 
 static void fold_reservation(struct job_view *view, const struct record_shrunk *reservation)
@@ -158,17 +220,13 @@ static void fold_refused(struct views *views, struct job_view *view, uint64_t on
 struct job_view *views_fold(struct views *views, const struct core *core, const struct record *record)
 {
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
+    struct job_view_run *run;
     uint32_t state;
 
     if (!view || has_it(views, view) || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
         return NULL;
-    if (!job_state_runs(state)) {
-        view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
-        view->unused_since_ns = -1;
-        memory_usage_end(&view->held, record->at_ns);
-        free(view->progress);
-        view->progress = NULL;
-    }
+    if (!job_state_runs(state) && view->run != &view_never_ran)
+        end_run(view, record->at_ns);
     switch (record->type) {
     case RECORD_SUBMITTED:
         job_view_set_wants(view, &record->submitted);
@@ -186,19 +244,14 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         fold_placed(view, &record->placed, record->at_ns);
         break;
     case RECORD_STARTED:
-        view->started_ns = record->at_ns;
-        if (view->first_started_ns < 0)
-            view->first_started_ns = record->at_ns;
-        memory_usage_begin(&view->held, record->at_ns);
+        fold_started(job_view_run(view), record->at_ns);
         break;
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
         fold_memory(view, &record->memory);
         break;
     case RECORD_MOVED:
-        view->moved_for = record->moved.slowed;
-        view->moved_slowed_permille = (uint32_t)record->moved.slowed_permille;
-        view->moved_bound_permille = (uint32_t)record->moved.bound_permille;
+        fold_moved(job_view_run(view), &record->moved);
         break;
     case RECORD_SHRUNK:
         fold_reservation(view, &record->shrunk);
@@ -211,31 +264,25 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
             job_view_set_message(view, "it could not end before its deadline any more");
         break;
     case RECORD_EXITED:
-        view->exited = true;
-        view->exit = record->exited;
-        view->exit.cause = verdict_of(&record->exited).cause;
-        view->moves += view->moved_for && view->exit.cause == EXIT_TIMEOUT;
-        view->overuser = 0;
-        view->unfenced = 0;
-        view->crashes +=
-            state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
-        view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
+        fold_exited(job_view_run(view), &record->exited, state);
         break;
     case RECORD_LOST: /* how it ended nobody knows */
-        view->exited = true;
-        view->exit = (struct record_exited){.cause = EXIT_LOST,
-                                            .status = -1,
-                                            .requested_bytes = -1,
-                                            .free_bytes = -1,
-                                            .used_bytes = -1,
-                                            .failed_gpu = RECORD_NO_GPU};
+        run = job_view_run(view);
+        run->exited = true;
+        run->exit = (struct record_exited){.cause = EXIT_LOST,
+                                           .status = -1,
+                                           .requested_bytes = -1,
+                                           .free_bytes = -1,
+                                           .used_bytes = -1,
+                                           .failed_gpu = RECORD_NO_GPU};
         break;
     case RECORD_REQUEUED:
+        run = job_view_run(view);
         view->retry = record->requeued.retry;
-        view->retries += view->retry;
+        run->retries += view->retry;
         fold_overuser(views, view, record->requeued.overuser);
-        view->unfenced = record->requeued.unfenced;
-        view->harmed += view->unfenced;
+        run->unfenced = record->requeued.unfenced;
+        run->harmed += run->unfenced;
         break;
     case RECORD_REFUSED:
         fold_refused(views, view, record->refused.on);
@@ -249,11 +296,11 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         break;
     }
     if (core)
-        core_shown(core, view->id, &view->shown);
+        take_shown(view, core);
     if (view->state == JOB_REQUEUING && state == JOB_QUEUED)
         job_view_set_message(view, NULL); /* it would be of the run that was stopped */
     if (state == JOB_CRASHED && view->state != JOB_CRASHED)
-        view->crashed_ns = record->at_ns;
+        job_view_run(view)->crashed_ns = record->at_ns;
     if (state != view->state && job_state_ended(state)) {
         view->ended_ns = record->at_ns;
         job_view_forget_inputs(view);

@@ -20,11 +20,11 @@
 static const char *end_in_words(const struct job_view *view, const struct core *core)
 {
     const struct job *job = core_find_job(core, view->id);
-    bool is_oom = view->retry || (job && job->crash_is_oom); /* beyond its user's budget it waits in its place */
+    bool is_oom = view->retry || (job && job->run->crash_is_oom); /* beyond its user's budget it waits in its place */
 
-    switch (view->exit.cause) {
+    switch (view->run->exit.cause) {
     case EXIT_COMPLETED:
-        return verdict_of(&view->exit).caught ? "GPU memory ran out in it, and it went on to its end" : NULL;
+        return verdict_of(&view->run->exit).caught ? "GPU memory ran out in it, and it went on to its end" : NULL;
     case EXIT_GPU_OOM:
         return view->state == JOB_FAILED || (!job_state_ended(view->state) && !is_oom)
                    ? "it printed that GPU memory ran out, which the memory in use does not bear out"
@@ -57,24 +57,25 @@ char *job_view_moved_why(const struct job_view *view)
 {
     char number[JOB_NUMBER_TEXT];
     CLEANUP(free_ptr)
-    char *other = view->moved_for == view->id ? xstrdup("it")
-                                              : xasprintf("job %s", job_number(view->views, view->moved_for, number));
+    char *other = view->run->moved_for == view->id
+                      ? xstrdup("it")
+                      : xasprintf("job %s", job_number(view->views, view->run->moved_for, number));
 
-    return view->moved_for
+    return view->run->moved_for
                ? xasprintf("%s ran %" PRIu32 ".%02" PRIu32
                            "x slower than alone on the GPU that they shared; the limit is "
                            "%" PRIu32 ".%02" PRIu32 "x",
-                           other, view->moved_slowed_permille / 1000, view->moved_slowed_permille % 1000 / 10,
-                           view->moved_bound_permille / 1000, view->moved_bound_permille % 1000 / 10)
+                           other, view->run->moved_slowed_permille / 1000, view->run->moved_slowed_permille % 1000 / 10,
+                           view->run->moved_bound_permille / 1000, view->run->moved_bound_permille % 1000 / 10)
                : NULL;
 }
 
 char *job_view_idle_why(const struct job_view *view, int64_t now_ns)
 {
-    int64_t ends_ns = view->shown.idle_ends_ns;
+    int64_t ends_ns = view->run->shown.idle_ends_ns;
     char left[UNITS_TEXT];
 
-    if (view->shown.idle_step == IDLE_ENDED)
+    if (view->run->shown.idle_step == IDLE_ENDED)
         return xstrdup("it did not use its GPUs for its idle limit, and is ended");
     return ends_ns ? xasprintf("it does not use its GPUs: it is ended in %s unless it does",
                                format_duration(ends_ns > now_ns ? ends_ns - now_ns : 0, left))
@@ -93,31 +94,31 @@ static int64_t hopeless_bytes(const struct job_view *view, const struct core *co
     for (uint32_t i = 0; i < core_gpu_count(core); i++)
         if (core_gpu(core, i)->total_bytes > *largest_bytes)
             *largest_bytes = core_gpu(core, i)->total_bytes;
-    if (view->state != JOB_GPU_OOM || view->exit.requested_bytes < 0 ||
-        view->exit.requested_bytes <= *largest_bytes - peak)
+    if (view->state != JOB_GPU_OOM || view->run->exit.requested_bytes < 0 ||
+        view->run->exit.requested_bytes <= *largest_bytes - peak)
         return 0;
-    return view->exit.requested_bytes > INT64_MAX - peak ? INT64_MAX : peak + view->exit.requested_bytes;
+    return view->run->exit.requested_bytes > INT64_MAX - peak ? INT64_MAX : peak + view->run->exit.requested_bytes;
 }
 
 char *job_view_last_end(const struct job_view *view, const struct core *core)
 {
-    const char *words = view->exited ? end_in_words(view, core) : NULL;
+    const char *words = view->run->exited ? end_in_words(view, core) : NULL;
     CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
     char needed[UNITS_TEXT], largest[UNITS_TEXT], number[JOB_NUMBER_TEXT];
     int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
 
     if (!words)
         return NULL;
-    if (view->overuser)
+    if (view->run->overuser)
         return xasprintf("job %s used more GPU memory than was reserved for it, and this job ran out; it is "
                          "retried %s",
-                         job_number(view->views, view->overuser, number),
+                         job_number(view->views, view->run->overuser, number),
                          view->retry ? "before the queue" : "in its turn");
-    if (view->unfenced && !job_state_ended(view->state))
+    if (view->run->unfenced && !job_state_ended(view->state))
         return xasprintf("GPU memory ran out at the limit of the node default, not on the GPU; it is retried %s "
                          "without a limit",
                          view->retry ? "before the queue" : "in its turn");
-    if (moved && view->exit.cause == EXIT_TIMEOUT)
+    if (moved && view->run->exit.cause == EXIT_TIMEOUT)
         return xasprintf("it was moved off its GPUs: %s. It goes on in its turn", moved);
     if (needed_bytes)
         return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
@@ -316,20 +317,21 @@ static json_t *from_0(int64_t value)
 static void add_numbers(const struct job_view *view, json_t *json)
 {
 #define HIDDEN(name, value)
-#define PLAIN(name, value)                           json_object_set_new(json, name, plain((int64_t)(value)));
-#define OVER_0(name, value)                          json_object_set_new(json, name, over_0((int64_t)(value)));
-#define FROM_0(name, value)                          json_object_set_new(json, name, from_0((int64_t)(value)));
-#define MOMENT(name, value)                          moment_set(json, name, nodetime_shown_ns((int64_t)(value)), (int64_t)(value) >= 0);
-#define VIEW(type, member, name, since, first, form) form(#member, view->member)
+#define PLAIN(name, value)  json_object_set_new(json, name, plain((int64_t)(value)));
+#define OVER_0(name, value) json_object_set_new(json, name, over_0((int64_t)(value)));
+#define FROM_0(name, value) json_object_set_new(json, name, from_0((int64_t)(value)));
+#define MOMENT(name, value) moment_set(json, name, nodetime_shown_ns((int64_t)(value)), (int64_t)(value) >= 0);
+#define VIEW(part, type, member, name, since, first, form)                                                             \
+    form(#member, IF_JOB_##part(view->member) IF_RUN_##part(view->run->member))
 #include "daemon/view/view_fields.def"
 #define TIME(name, value, known)   moment_set(json, name, nodetime_shown_ns((int64_t)(value)), known);
 #define NUMBER(name, value, known) json_object_set_new(json, name, integer_or_null((int64_t)(value), known));
 #define BYTES                      NUMBER
 #define PERCENT                    NUMBER
 #define DURATION                   NUMBER
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title)                                                           \
-    form(name, view->shown.member, view->shown.member != (absent))
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title)                                                     \
+    form(name, view->run->shown.member, view->run->shown.member != (absent))
 #include "core/job_state.def"
 }
 
@@ -366,12 +368,13 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "estimating", json_boolean(view->estimating));
     json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
     add_numbers(view, json);
-    json_object_set_new(json, "uuids_why", text_or_null(uuids_why_text(view->uuids_why)));
+    json_object_set_new(json, "uuids_why", text_or_null(uuids_why_text(view->run->uuids_why)));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
-    json_object_set_new(json, "runs_by", view->share ? json_string(share_mode_name(view->share)) : json_null());
+    json_object_set_new(json, "runs_by",
+                        view->run->share ? json_string(share_mode_name(view->run->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
     json_object_set_new(json, "retry", json_boolean(view->retry));
-    json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
+    json_object_set_new(json, "crashes", json_integer(view->run->crashes - view->run->harmed));
     json_object_set_new(json, "time_limit_ns",
                         integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
     json_object_set_new(json, "idle_limit_ns",
@@ -385,18 +388,19 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
     json_object_set_new(json, "host_memory_bytes",
                         integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
-    json_object_set_new(json, "exit_status",
-                        integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
+    json_object_set_new(
+        json, "exit_status",
+        integer_or_null(view->run->exit.status, view->run->exited && view->run->exit.cause != EXIT_LOST));
     json_object_set_new(json, "exit_cause",
-                        view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
+                        view->run->exited ? json_string(exit_cause_name(view->run->exit.cause)) : json_null());
     json_object_set_new(json, "last_end", text_or_null(last_end));
     json_object_set_new(json, "notify", text_or_null(access == ACCESS_ALL ? spec->notify : NULL));
     json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
-    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));
-    json_object_set_new(json, "progress", view->progress ? progress_to_json(view->progress) : json_null());
+    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->run->energy_mj, view->attempts > 0));
+    json_object_set_new(json, "progress", view->run->progress ? progress_to_json(view->run->progress) : json_null());
     json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
-    moment_set(json, "unused_since_ns", nodetime_shown_ns(view->unused_since_ns), view->unused_since_ns >= 0);
+    moment_set(json, "unused_since_ns", nodetime_shown_ns(view->run->unused_since_ns), view->run->unused_since_ns >= 0);
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
     json_object_set_new(json, "turn", job_view_turn_to_json(view, core, now_ns, detailed));

@@ -25,6 +25,17 @@ void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job
     view->common = common_specs_join(&view->views->specs, spec, estimate);
 }
 
+void job_view_share_spec(struct job_view *view, const struct job_view *other)
+{
+    view->has_script = other->has_script;
+    view->name = common_texts_share(other->name);
+    view->command = common_texts_share(other->command);
+    view->environment = common_texts_share(other->environment);
+    view->script = common_texts_share(other->script);
+    view->common = other->common;
+    view->common->users++;
+}
+
 bool job_view_array_words(const struct job_view *view, struct array_words *words)
 {
     uint64_t id = view->wants->array;

@@ -13,32 +13,35 @@
 /* The flat numeric members, by name; those of 0.1 have its names. */
 static const struct number {
     const char *name;
+    bool of_run; /* a member of view->run */
     size_t offset;
     size_t size;
     bool later; /* an earlier carma did not write it: it stays as views_add has it */
 } numbers[] = {
 #define FIRST false
 #define LATER true
-#define NUMBER(name, member, later)                                                                                    \
+#define NUMBER(name, of_run, of, member, later)                                                                        \
     {                                                                                                                  \
-        name, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), later                         \
+        name, of_run, offsetof(struct of, member), sizeof(((struct of *)0)->member), later                             \
     }
-#define VIEW(type, member, name, since, first, form) NUMBER(name, member, since),
+#define OF_JOB(name, member, later)                        NUMBER(name, false, job_view, member, later)
+#define OF_RUN(name, member, later)                        NUMBER(name, true, job_view_run, member, later)
+#define VIEW(part, type, member, name, since, first, form) OF_##part(name, member, since),
 #include "daemon/view/view_fields.def"
-#define STATE(type, member, kind, name)
-#define SHOWN(type, member, kind, name, absent, form, title) NUMBER(name, shown.member, LATER),
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) OF_RUN(name, shown.member, LATER),
 #include "core/job_state.def"
-    NUMBER("state", state, FIRST),
-    NUMBER("held.at_ns", held.at_ns, LATER),
-    NUMBER("held.bytes", held.bytes, LATER),
-    NUMBER("held.measured_bytes", held.measured_bytes, LATER),
-    NUMBER("held.mib_ms", held.mib_ms, LATER),
-    NUMBER("held.measured_mib_ms", held.measured_mib_ms, LATER),
+    OF_JOB("state", state, FIRST),
+    OF_RUN("held.at_ns", held.at_ns, LATER),
+    OF_RUN("held.bytes", held.bytes, LATER),
+    OF_RUN("held.measured_bytes", held.measured_bytes, LATER),
+    OF_RUN("held.mib_ms", held.mib_ms, LATER),
+    OF_RUN("held.measured_mib_ms", held.measured_mib_ms, LATER),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
 {
-    const void *at = (const char *)view + number->offset;
+    const void *at = (number->of_run ? (const char *)view->run : (const char *)view) + number->offset;
 
     if (number->size == sizeof(bool))
         return *(const bool *)at;
@@ -48,13 +51,16 @@ static json_int_t get_number(const struct job_view *view, const struct number *n
 static int set_number(struct job_view *view, const struct number *number, const json_t *json)
 {
     json_t *value = json_object_get(json, number->name);
-    void *at = (char *)view + number->offset;
+    void *at;
 
     if (!value && number->later)
         return 0;
     if (!json_is_integer(value) ||
         (number->size < sizeof(int64_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
         return -EINVAL;
+    if (json_integer_value(value) == get_number(view, number))
+        return 0; /* as of any job that was never placed */
+    at = (number->of_run ? (char *)job_view_run(view) : (char *)view) + number->offset;
     if (number->size == sizeof(bool))
         *(bool *)at = json_integer_value(value);
     else if (number->size == sizeof(uint32_t))
@@ -87,7 +93,7 @@ static int record_from_json(const json_t *value, uint32_t type, struct record *r
 char *job_view_to_text(const struct job_view *view)
 {
     struct record submitted = {.type = RECORD_SUBMITTED, .job = view->id, .submitted = job_view_wants(view)};
-    struct record exited = {.type = RECORD_EXITED, .job = view->id, .exited = view->exit};
+    struct record exited = {.type = RECORD_EXITED, .job = view->id, .exited = view->run->exit};
     json_t *json = json_object(), *placements = json_array();
     char *text;
 
@@ -95,7 +101,7 @@ char *job_view_to_text(const struct job_view *view)
         json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
     json_object_set_new(json, "recovery", json_boolean(view->retry));
     json_object_set_new(json, "submitted", record_to_json(&submitted));
-    json_object_set_new(json, "exited", view->exited ? record_to_json(&exited) : json_null());
+    json_object_set_new(json, "exited", view->run->exited ? record_to_json(&exited) : json_null());
     json_object_set_new(json, "user", text_or_null(job_view_user(view)));
     json_object_set_new(json, "message", view->message ? json_string(view->message) : json_null());
     for (uint32_t i = 0; i < view->placement_count; i++)
@@ -113,7 +119,8 @@ static int get_placements(struct job_view *view, const json_t *list)
 
     if (!json_is_array(list) || count > RECORD_MAX_GPUS)
         return -EINVAL;
-    view->placements = xrealloc(view->placements, count ? count : 1, sizeof *view->placements);
+    if (count)
+        view->placements = xrealloc(view->placements, count, sizeof *view->placements);
     view->placement_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         json_t *pair = json_array_get(list, i);
@@ -130,15 +137,15 @@ static int get_placements(struct job_view *view, const json_t *list)
 /* An earlier carma kept the figure of the last placement only; where that was from follows from how it differs. */
 static void infer_sources(struct job_view *view)
 {
-    bool learned = view->attempts && view->crashes == 0;
+    bool learned = view->attempts && view->run->crashes == 0;
 
     view->reservation_source = record_memory_source(SOURCE_COUNT, view->reserved_bytes, view->wants,
-                                                    view->crashes ? SOURCE_RAISED : SOURCE_LEARNED);
+                                                    view->run->crashes ? SOURCE_RAISED : SOURCE_LEARNED);
     view->first_reserved_bytes = learned ? view->reserved_bytes : view->wants->request_bytes;
     view->first_reservation_source = learned ? view->reservation_source : view->wants->request_source;
 }
 
-/* Into a view without wants, a user, a message and placements. */
+/* Into a view without wants, a user, a message, placements and a run. */
 static int get_all(struct job_view *view, const json_t *json)
 {
     struct record submitted, exited;
@@ -156,15 +163,16 @@ static int get_all(struct job_view *view, const json_t *json)
         view->first_reservation_source >= SOURCE_COUNT)
         return -EINVAL;
     if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
-        view->victim_of = view->overuser;
-        view->process_limit_bytes = view->shown.fence_bytes;
+        job_view_run(view)->victim_of = view->run->overuser;
+        job_view_run(view)->process_limit_bytes = view->run->shown.fence_bytes;
     }
     job_view_set_wants(view, &submitted.submitted);
     if (!json_object_get(json, "claim_source"))
         infer_sources(view);
-    view->exited = exit && !json_is_null(exit);
-    if (view->exited)
-        view->exit = exited.exited;
+    if (exit && !json_is_null(exit)) {
+        job_view_run(view)->exited = true;
+        job_view_run(view)->exit = exited.exited;
+    }
     view->retry = json_is_true(json_object_get(json, "recovery"));
     job_view_set_user(view, user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
@@ -191,6 +199,7 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
     read.user = NULL;
     read.message = NULL;
     read.placements = NULL;
+    read.run = &view_never_ran;
     if (rc == 0)
         rc = get_all(&read, json);
     json_decref(json);
@@ -199,10 +208,11 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
         job_view_move_stored(view, read.wants->uid, view->wants->uid);
     }
     common_wants_leave(&view->views->wants, read.wants);
-    free(read.workload);
+    common_texts_leave(&view->views->texts, read.workload);
     common_texts_leave(&view->views->texts, read.user);
     free(read.message);
     free(read.placements);
+    job_view_run_free(&read);
     if (rc != 0)
         return error_set(err, EINVAL, "not the state of a job");
     if (job_state_ended(view->state))

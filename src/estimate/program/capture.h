@@ -8,11 +8,11 @@
 
 #define CAPTURE_MAX_BYTES ((size_t)64 << 20)
 
-/* Beyond the tensors' peak the allocator holds these shares: of the tensors that stay, and of those that come and go.
- * Not known: as it is replayed. */
+/* Beyond the tensors' peak the allocator holds these shares of the tensors that stay and of those that come and go, and
+ * so many bytes. Not known: as it is replayed. */
 struct reserve {
     bool known;
-    double of_held, of_passing;
+    double of_held, of_passing, bytes;
 };
 
 struct capture {

@@ -51,6 +51,12 @@ static struct tape_value repeat(struct model *model, struct tape_value value, in
     return value.elements == elements ? value : model_unary(model, value, 0, elements);
 }
 
+/* The heads stand side by side in memory; a batched product wants one after the other. */
+static struct tape_value copy_heads(struct model *model, struct tape_value value)
+{
+    return model_unary(model, value, 0, value.elements);
+}
+
 /* The fused kernels keep no scores. Flash attention (half precision) takes groups of heads as they are. */
 static struct tape_value attend_fused(struct model *model, struct tape_value inputs[3], int64_t rows)
 {
@@ -62,6 +68,8 @@ static struct tape_value attend_fused(struct model *model, struct tape_value inp
     struct tape_value result;
     uint32_t sums;
 
+    for (int i = 0; i < 3 && model->method->contiguous; i++)
+        inputs[i] = copy_heads(model, inputs[i]);
     if (flash) {
         int64_t wide = batch * t->heads * padded(length, FLASH_ROWS);
         op.scratch[op.scratch_count++] = wide * padded(t->head_width, FLASH_WIDTH) * FULL_BYTES;
@@ -104,20 +112,24 @@ static struct tape_value product(struct model *model, struct tape_value a, struc
     return result;
 }
 
-/* Scores, scaled, with the mask or bias, their softmax; in Python in full precision. `math`: by PyTorch, which scales
- * queries and keys instead. */
+/* Scores, scaled, with the mask or bias, their softmax; in Python in full precision. torch.matmul copies what it
+ * multiplies (reshape in _matmul_impl, LinearAlgebra.cpp); heads that were repeated are copies already. So keys and
+ * values that the training loop holds are there twice. `math`: by PyTorch, which scales queries and keys instead. */
 static struct tape_value attend_eager(struct model *model, struct tape_value inputs[3], int64_t rows, int64_t keys,
                                       bool causal, bool math)
 {
     const struct transformer *t = model->transformer;
     int64_t elements = inputs[0].elements;
     uint8_t bytes = inputs->element_bytes;
+    bool alike = inputs[1].elements == elements;
     struct tape_value scores;
 
     for (int i = 1; i < 3; i++)
         inputs[i] = repeat(model, inputs[i], inputs[i].elements / t->kv_heads * t->heads);
     for (int i = 0; i < 2 && math; i++)
         inputs[i] = model_unary(model, inputs[i], 0, inputs[i].elements);
+    for (int i = 0; i <= alike && !math; i++)
+        inputs[i] = copy_heads(model, inputs[i]);
     scores = product(model, inputs[0], inputs[1], rows * keys);
     if (model->bias.elements)
         scores = model_add(model, scores, model_keep(model, &model->bias));
@@ -128,6 +140,8 @@ static struct tape_value attend_eager(struct model *model, struct tape_value inp
     scores = model_cast(model, scores, math ? bytes : FULL_BYTES);
     scores = model_unary(model, scores, KEEPS_OUTPUT, scores.elements);
     scores = model_dropout(model, model_cast(model, scores, bytes), t->attention_dropout);
+    if (alike && !math)
+        inputs[2] = copy_heads(model, inputs[2]);
     return model_unary(model, product(model, scores, inputs[2], elements), 0, elements);
 }
 

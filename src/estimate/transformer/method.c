@@ -37,6 +37,7 @@ static bool take_word(const char *word, struct method *method)
         {"eager", offsetof(struct method, eager), true},
         {"adapter_bf16", offsetof(struct method, adapter_bf16), true},
         {"chunked_loss", offsetof(struct method, chunked_loss), true},
+        {"contiguous", offsetof(struct method, contiguous), true},
         {"drop_longer", offsetof(struct method, drop_longer), true},
         {"half_loss", offsetof(struct method, half_loss), true},
         {"held_logits", offsetof(struct method, held_logits), true},

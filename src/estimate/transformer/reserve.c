@@ -1,10 +1,11 @@
 /* What the allocator holds beyond the tensors. In one replay it depends on sizes by chance: a tensor finds the block of
  * another, or does not, and a training with longer sequences may seem to need less. The tensors' peak itself only grows
  * with sequence, batch and rank. So trainings of seven sizes are replayed, with short samples and the usual rank. The
- * least of what they hold more is always there, a share of the model: its blocks are rounded. The rest is a share of
- * the tensors that come and go. It is made to fall nowhere (neighbours that fall have their mean: isotonic regression),
- * and interpolated over the logarithm of the tokens. Where samples differ in length, over that of one sample's: a
- * larger batch of them leaves fragments as well. */
+ * least of what they hold more is always there, a share of the model (its blocks are rounded), and so is the least of
+ * the rest, a share of the tensors that come and go. The bytes that are left are made to fall nowhere (neighbours that
+ * fall have their mean: isotonic regression), and interpolated over the logarithm of the tokens; beyond the largest
+ * size they grow with these. Where samples differ in length, all of the rest is a share that falls nowhere,
+ * interpolated over one sample's tokens: a larger batch of them leaves fragments as well. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -47,38 +48,59 @@ static void replay_at(const struct transformer *transformer, const struct traini
     program_release(&program);
 }
 
-/* Each run of points whose shares would fall has the share of all of them. */
-static void let_none_fall(const struct point *points, int count, double of_held, double *shares)
+/* sums[i] / weights[i] are made to fall nowhere: each run of them that would has the weighted mean of all. */
+static void let_none_fall(const double *sums, const double *weights, int count, double *values)
 {
     for (int first = 0, best; first < count; first = best + 1) {
-        double more = 0, passing = 1, least = INFINITY;
+        double sum = 0, weight = 0, least = INFINITY;
         best = first;
         for (int i = first; i < count; i++) {
-            more += points[i].more - of_held * points[i].held;
-            passing += points[i].passing;
-            if (more / passing <= least) {
-                least = more / passing;
+            sum += sums[i];
+            weight += weights[i];
+            if (sum / weight <= least) {
+                least = sum / weight;
                 best = i;
             }
         }
         for (int i = first; i <= best; i++)
-            shares[i] = least;
+            values[i] = least;
     }
 }
 
-static struct reserve reserve_of(const struct point *points, const int64_t *sizes, int count, double tokens)
+static double at_tokens(const double *values, const int64_t *sizes, int count, double tokens)
 {
-    double shares[RESERVE_PROGRAMS], of_held = INFINITY, at;
     int next = 1;
+    double at;
 
-    for (int i = 0; i < count; i++)
-        of_held = fmin(of_held, points[i].more / fmax(points[i].held, 1));
-    let_none_fall(points, count, of_held, shares);
     while (next < count - 1 && tokens > (double)sizes[next])
         next++;
     tokens = fmin(fmax(tokens, (double)sizes[next - 1]), (double)sizes[next]);
     at = log(tokens / (double)sizes[next - 1]) / log((double)sizes[next] / (double)sizes[next - 1]);
-    return (struct reserve){true, of_held, shares[next - 1] + (shares[next] - shares[next - 1]) * at};
+    return values[next - 1] + (values[next] - values[next - 1]) * at;
+}
+
+static struct reserve reserve_of(const struct point *points, const int64_t *sizes, int count, double tokens, bool alike)
+{
+    struct reserve reserve = {.known = true, .of_held = INFINITY, .of_passing = alike ? INFINITY : 0};
+    double rests[RESERVE_PROGRAMS], weights[RESERVE_PROGRAMS], values[RESERVE_PROGRAMS], rest;
+
+    for (int i = 0; i < count; i++)
+        reserve.of_held = fmin(reserve.of_held, points[i].more / fmax(points[i].held, 1));
+    for (int i = 0; i < count; i++) {
+        rests[i] = points[i].more - reserve.of_held * points[i].held;
+        reserve.of_passing = fmin(reserve.of_passing, rests[i] / fmax(points[i].passing, 1));
+    }
+    for (int i = 0; i < count; i++) {
+        rests[i] -= reserve.of_passing * points[i].passing;
+        weights[i] = alike ? 1 : fmax(points[i].passing, 1);
+    }
+    let_none_fall(rests, weights, count, values);
+    rest = at_tokens(values, sizes, count, tokens);
+    if (alike)
+        reserve.bytes = rest * fmax(tokens / (double)sizes[count - 1], 1);
+    else
+        reserve.of_passing += rest;
+    return reserve;
 }
 
 void transformer_reserve(struct reserve reserves[2], const struct transformer *transformer,
@@ -92,5 +114,6 @@ void transformer_reserve(struct reserve reserves[2], const struct transformer *t
     for (int i = 0; i < count; i++)
         replay_at(transformer, training, method, sizes[i], &points[0][i], &points[1][i]);
     for (int i = 0; i < 2; i++)
-        reserves[i] = reserve_of(points[i], sizes, count, (double)method->sequence * (double)samples);
+        reserves[i] =
+            reserve_of(points[i], sizes, count, (double)method->sequence * (double)samples, !method->mean_length);
 }

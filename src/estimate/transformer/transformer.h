@@ -78,6 +78,7 @@ struct method {
     bool checkpointing;  /* of each layer's activations */
     bool eager;          /* attention with a matrix of scores */
     bool repeated_heads; /* the model copies keys and values for each head of a group before a fused kernel */
+    bool contiguous;     /* the model copies queries, keys and values before a fused kernel */
     bool adapter_dropout;
     bool adapter_bf16; /* the adapters' own precision; else full, as PEFT makes it */
     bool chunked_loss; /* cross entropy by parts of the batch */
@@ -94,7 +95,7 @@ struct method {
 
 #define METHOD_TEXT                                                                                                    \
     "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
-    "repeated_heads, "                                                                                                 \
+    "repeated_heads, contiguous, "                                                                                     \
     "chunked_loss, half_loss, held_logits, kept_output, mean_length=N, drop_longer, accumulate=N, zero1, zero2, "      \
     "zero3, fsdp, "                                                                                                    \
     "world=N"

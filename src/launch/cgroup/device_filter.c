@@ -12,6 +12,8 @@
 #include "base/strbuf.h"
 #include "launch/cgroup/cgroup.h"
 
+#define KEPT 32 /* sets of GPUs that jobs have, in turns, on a large node */
+
 /* ---- Which nodes ---- */
 
 /* The number behind the key in a file of "KEY NUMBER" lines; -1: there is none. */
@@ -46,15 +48,48 @@ int device_filter_add_instance(struct device_filter *filter, const char *mig_min
 
 /* ---- Into the kernel ---- */
 
-int device_filter_attach(const struct device_filter *filter, const char *cgroup, struct error *err)
+/* Those that were asked for last. */
+static struct kept {
+    char *text; /* owned; NULL: none */
+    int program;
+} kept[KEPT];
+static size_t kept_in_all;
+
+int device_filter_kept(const char *text)
+{
+    struct kept *oldest = &kept[kept_in_all % KEPT];
+    struct device_filter filter;
+    int program;
+
+    for (size_t i = 0; i < KEPT; i++)
+        if (kept[i].text && strcmp(kept[i].text, text) == 0)
+            return kept[i].program;
+    program = device_filter_parse(text, &filter) < 0 ? -EINVAL : device_filter_load(&filter);
+    if (program < 0)
+        return program;
+    if (oldest->text)
+        close_fd(&oldest->program);
+    free(oldest->text);
+    *oldest = (struct kept){.text = xstrdup(text), .program = program};
+    kept_in_all++;
+    return program;
+}
+
+int device_filter_put_on(int program, const char *cgroup, struct error *err)
 {
     CLEANUP(close_fd) int group = cgroup_open(cgroup);
-    CLEANUP(close_fd) int program = group < 0 ? -1 : device_filter_load(filter);
-    int code = group < 0 ? group : program < 0 ? program : device_filter_put(program, group);
+    int code = program < 0 ? program : group < 0 ? group : device_filter_put(program, group);
 
     return code < 0 ? error_set(err, code, "cannot put a device filter on the control group '%s': %s", cgroup,
                                 strerror(-code))
                     : 0;
+}
+
+int device_filter_attach(const struct device_filter *filter, const char *cgroup, struct error *err)
+{
+    CLEANUP(close_fd) int program = device_filter_load(filter);
+
+    return device_filter_put_on(program, cgroup, err);
 }
 
 int device_filter_try(struct error *err)

@@ -44,7 +44,13 @@ size_t device_filter_program(const struct device_filter *filter, struct bpf_insn
 int device_filter_load(const struct device_filter *filter);
 int device_filter_put(int program, int cgroup);
 
-/* Puts the filter on the control group (a path as in launch/cgroup/cgroup.h). 0 or a negative errno. */
+/* The program of a filter as it is printed: a descriptor that stays ours, or a negative errno. It is kept for jobs with
+ * the same devices, since to check one takes the kernel 0.1 ms of a processor, just when a start needs them. */
+int device_filter_kept(const char *text);
+
+/* Puts the filter, or its program, on the control group (a path as in launch/cgroup/cgroup.h). 0 or a negative errno.
+ */
+int device_filter_put_on(int program, const char *cgroup, struct error *err);
 int device_filter_attach(const struct device_filter *filter, const char *cgroup, struct error *err);
 
 /* Whether filters can be had here: makes a group, puts one on it, and removes it. 0 or a negative errno. */

@@ -278,7 +278,7 @@ static void end_with(pid_t parent)
 
 static void await_request(int report_fd, struct shepherd_request *request)
 {
-    int fd = spawn_await(report_fd);
+    int none, fd = spawn_await(report_fd, &none);
     struct error err;
 
     if (fd < 0)

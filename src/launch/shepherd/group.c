@@ -37,14 +37,13 @@ void group_limit(const struct shepherd *s)
 /* The daemon has tried that it can be had: else the job goes on without, and the shepherd's log says why. */
 bool group_filter_devices(const struct shepherd *s, const char *cgroup)
 {
-    struct device_filter filter;
     struct error err;
 
     if (!s->request.devices || !*cgroup)
         return false;
-    if (device_filter_parse(s->request.devices, &filter) < 0)
-        error_set(&err, EINVAL, "the launch request names devices that cannot be: '%.60s'", s->request.devices);
-    else if (device_filter_attach(&filter, cgroup, &err) == 0)
+    if (s->filter < 0)
+        error_set(&err, EINVAL, "the kernel takes no filter of the devices '%.60s'", s->request.devices);
+    else if (device_filter_put_on(s->filter, cgroup, &err) == 0)
         return true;
     shepherd_complain(&err);
     return false;

@@ -266,7 +266,7 @@ static void withdraw(struct shepherd *s)
 /* -EPIPE: the daemon has ended. A job that cannot be started for another reason than the request is `failed`. */
 static int read_request(struct shepherd *s, int *failed, struct error *why, struct error *err)
 {
-    CLEANUP(close_fd) int fd = spawn_await(REQUEST_FD);
+    CLEANUP(close_fd) int fd = spawn_await(REQUEST_FD, &s->filter);
     int code;
 
     if (fd < 0)
@@ -336,7 +336,8 @@ static int shepherd_run(struct shepherd *s, struct error *err)
 
 int main(int argc, char **argv)
 {
-    static struct shepherd shepherd = {.report_fd = -1,
+    static struct shepherd shepherd = {.filter = -1,
+                                       .report_fd = -1,
                                        .handed_fd = -1,
                                        .progress = {.fifo = -1, .reader = -1},
                                        .writers = {.looker = -1},

@@ -22,6 +22,7 @@ struct shepherd {
     struct shepherd_request request;
     struct launch_status status;
     char program[PATH_MAX];
+    int filter; /* the kernel's program for request.devices; negative: carmad has none */
     int signal_fd;
     int first_fd;  /* of the file that will be the first status */
     int report_fd; /* -1: closed */

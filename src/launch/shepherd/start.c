@@ -67,14 +67,14 @@ void start_withdraw(struct shepherd *s)
 
 int start_hand(struct shepherd *s, int request_fd)
 {
-    int code = s->process > 0 ? spawn_hand(s->report_fd, request_fd) : -ESRCH;
+    int code = s->process > 0 ? spawn_hand(s->report_fd, request_fd, -1) : -ESRCH;
 
     if (code == 0)
         return 0;
     start_withdraw(s); /* it was killed while it waited, or could not be forked */
     group_make(s);
     code = start_fork(s);
-    return code < 0 ? code : spawn_hand(s->report_fd, request_fd);
+    return code < 0 ? code : spawn_hand(s->report_fd, request_fd, -1);
 }
 
 static void now_running(struct shepherd *s)

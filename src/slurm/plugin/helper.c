@@ -58,14 +58,13 @@ static int spawn(const char *verb, int end, pid_t *pid)
     char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, all;
+    sigset_t all;
 
-    sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigmask(&attributes, &all); /* until it minds them: src/slurm/step/main.c */
     posix_spawnattr_setsigdefault(&attributes, &all);
     int code = posix_spawn_file_actions_adddup2(&actions, end, 0);
     if (code == 0)

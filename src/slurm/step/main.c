@@ -179,6 +179,20 @@ static void end_with_the_job(int signal)
     _exit(EXIT_FAILURE);
 }
 
+/* Slurm signals all processes of a job, and its user may by `scancel --full`: no other signal is for the helper. The
+ * plugin has blocked them from its first instruction on. */
+static void mind_signals(bool starts)
+{
+    sigset_t others;
+
+    sigfillset(&others);
+    if (starts) {
+        signal(SIGTERM, end_with_the_job);
+        sigdelset(&others, SIGTERM);
+    }
+    sigprocmask(SIG_SETMASK, &others, NULL);
+}
+
 int main(int argc, char **argv)
 {
     struct step step;
@@ -191,12 +205,10 @@ int main(int argc, char **argv)
         fputs(HELPER_NAME ": only root may start it, as Slurm's plugin does\n", stderr);
         return EXIT_FAILURE;
     }
-    signal(SIGPIPE, SIG_IGN); /* a plugin that is gone keeps no end from being told */
-    signal(SIGTERM,
-           strcmp(argv[2], "start") == 0 ? end_with_the_job : SIG_IGN); /* nor does the end of the job itself */
     umask(077);
     answer(HELPER_NAME " " HELPER_VERSION);
     answer_send();
+    mind_signals(strcmp(argv[2], "start") == 0);
     request_read();
     step_read(&step);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
