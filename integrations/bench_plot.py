@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Usage: bench_plot.py RESULTS.json|- PICTURE.svg|.png|.pdf: draws the results of carma bench (collocate.json or
-monitor.json of its --output, or the output of its --json), the output of `carma simulate --compare --json` or that of
-`carma trace show --json`. Needs matplotlib."""
+"""Usage: bench_plot.py RESULTS.json|TIMELINE.csv|- PICTURE.svg|.png|.pdf: draws the results of carma bench (collocate.json
+or monitor.json of its --output, or the output of its --json), the output of `carma simulate --compare --json`, the file of
+`carma simulate --timeline` or the output of `carma trace show --json`. Needs matplotlib."""
 
 import csv
-import io
 import json
 import os
 import sys
@@ -151,18 +150,17 @@ def compare(outcomes):
     return figure, None, "Policies compared (simulated)"
 
 
-def timeline(results):
+def timeline(rows):
     """Memory, SM activity and power of each GPU over time; of many GPUs their mean."""
-    rows = list(csv.DictReader(io.StringIO(results["csv"])))
-    count = results["gpus"]
+    count = max((int(row["gpu"]) for row in rows), default=-1) + 1
+    idle_w = min((float(row["power_w"]) for row in rows), default=0)
     begin_s = float(rows[0]["time_s"]) if rows else 0
     end_s = max((float(row["time_s"]) for row in rows), default=0)
     unit, length = time_unit(end_s - begin_s)
     figure, panels = pyplot.subplots(3, 1, figsize=(12, 9), sharex=True)
-    quantities = [("memory in use", "GiB", "memory_bytes", 2**30, results["total_bytes"], 0),
-                  ("SM activity", "%", "sm_activity", 0.01, 1, 0),
-                  ("power", "W", "power_w", 1, results["full_w"], results["idle_w"])]
-    for axes, (title, name, key, divisor, most, idle) in zip(panels, quantities):
+    quantities = [("memory in use", "GiB", "memory_bytes", 2**30, 0), ("SM activity", "%", "sm_activity", 0.01, 0),
+                  ("power", "W", "power_w", 1, idle_w)]
+    for axes, (title, name, key, divisor, idle) in zip(panels, quantities):
         now = [idle / divisor] * count
         lines = [([0], [idle / divisor]) for _ in range(count if count <= len(COLOURS) else 1)]
         for row in rows:
@@ -176,9 +174,9 @@ def timeline(results):
             axes.step(times, values, where="post", color=COLOURS[gpu], label=label)
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(name)
-        axes.set_ylim(0, 1.05 * most / divisor)
+        axes.set_ylim(bottom=0)
     panels[-1].set_xlabel(f"time ({unit})")
-    return figure, panels[0], f"{results['policy']} (simulated)"
+    return figure, panels[0], "The GPUs over time (simulated)"
 
 
 def trace(report):
@@ -210,8 +208,8 @@ def trace(report):
 
 def kind_of(report):
     if isinstance(report, list):
-        return compare
-    kinds = {"runs": collocate, "loads": monitor, "points": kernel, "csv": timeline, "run_time_s": trace}
+        return timeline if sys.argv[1].endswith(".csv") else compare
+    kinds = {"runs": collocate, "loads": monitor, "points": kernel, "run_time_s": trace}
     return next((kinds[key] for key in kinds if key in report), None)
 
 
@@ -233,7 +231,7 @@ def main():
         sys.exit(__doc__)
     try:
         with sys.stdin if sys.argv[1] == "-" else open(sys.argv[1], encoding="utf-8") as file:
-            report = json.load(file)
+            report = list(csv.DictReader(file)) if sys.argv[1].endswith(".csv") else json.load(file)
     except (OSError, ValueError) as error:
         sys.exit(f"bench_plot.py: cannot read {sys.argv[1]}: {error}")
     kind = kind_of(report)

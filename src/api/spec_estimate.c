@@ -38,17 +38,6 @@ struct job_estimate job_estimate_copy(const struct job_estimate *estimate)
     return copy;
 }
 
-static bool same_figure(const struct spread_figure *a, const struct spread_figure *b)
-{
-    return a->low == b->low && a->median == b->median && a->high == b->high;
-}
-
-static bool same_step(const struct step_time *a, const struct step_time *b)
-{
-    return a->known == b->known && same_figure(&a->step_ns, &b->step_ns) &&
-           same_figure(&a->smact_permille, &b->smact_permille) && same_figure(&a->dram_permille, &b->dram_permille);
-}
-
 static bool same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
@@ -58,43 +47,9 @@ bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate 
 {
     return a->bytes == b->bytes && a->median_bytes == b->median_bytes && a->quantile_permille == b->quantile_permille &&
            a->confidence_permille == b->confidence_permille && a->smact_permille == b->smact_permille &&
-           a->uncorrected_permille == b->uncorrected_permille && same_step(&a->step, &b->step) &&
-           same_text(a->model, b->model) && same_text(a->source, b->source) && same_text(a->from, b->from) &&
-           same_text(a->profile, b->profile) && spec_strings_equal(&a->warnings, &b->warnings);
-}
-
-static json_t *figure_to_json(const struct spread_figure *figure)
-{
-    return json_pack("[I, I, I]", (json_int_t)figure->low, (json_int_t)figure->median, (json_int_t)figure->high);
-}
-
-static json_t *step_to_json(const struct step_time *step)
-{
-    return step->known ? json_pack("{s:o, s:o, s:o}", "time_ns", figure_to_json(&step->step_ns), "sm_activity_permille",
-                                   figure_to_json(&step->smact_permille), "dram_activity_permille",
-                                   figure_to_json(&step->dram_permille))
-                       : json_null();
-}
-
-static bool figure_from_json(const json_t *json, struct spread_figure *figure)
-{
-    json_int_t low, median, high;
-
-    if (json_unpack((json_t *)json, "[I, I, I!]", &low, &median, &high) != 0)
-        return false;
-    *figure = (struct spread_figure){.low = low, .median = median, .high = high};
-    return true;
-}
-
-static struct step_time step_from_json(const json_t *json)
-{
-    struct step_time step = {.known = true};
-
-    if (figure_from_json(json_object_get(json, "time_ns"), &step.step_ns) &&
-        figure_from_json(json_object_get(json, "sm_activity_permille"), &step.smact_permille) &&
-        figure_from_json(json_object_get(json, "dram_activity_permille"), &step.dram_permille))
-        return step;
-    return (struct step_time){0};
+           a->uncorrected_permille == b->uncorrected_permille && same_text(a->model, b->model) &&
+           same_text(a->source, b->source) && same_text(a->from, b->from) && same_text(a->profile, b->profile) &&
+           spec_strings_equal(&a->warnings, &b->warnings);
 }
 
 json_t *job_estimate_to_json(const struct job_estimate *estimate)
@@ -103,14 +58,14 @@ json_t *job_estimate_to_json(const struct job_estimate *estimate)
 
     for (size_t i = 0; i < estimate->warnings.count; i++)
         json_array_append_new(warnings, text_or_null(estimate->warnings.items[i]));
-    return json_pack(
-        "{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", natural_or_null(estimate->bytes),
-        "median_bytes", natural_or_null(estimate->median_bytes), "quantile_permille", (int)estimate->quantile_permille,
-        "confidence_permille", (int)estimate->confidence_permille, "sm_activity_permille",
-        natural_or_null(estimate->smact_permille), "uncorrected_sm_activity_permille",
-        natural_or_null(estimate->uncorrected_permille), "model", text_or_null(estimate->model), "step",
-        step_to_json(&estimate->step), "source", text_or_null(estimate->source), "from", text_or_null(estimate->from),
-        "machine_profile", text_or_null(estimate->profile), "warnings", warnings);
+    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes",
+                     natural_or_null(estimate->bytes), "median_bytes", natural_or_null(estimate->median_bytes),
+                     "quantile_permille", (int)estimate->quantile_permille, "confidence_permille",
+                     (int)estimate->confidence_permille, "sm_activity_permille",
+                     natural_or_null(estimate->smact_permille), "uncorrected_sm_activity_permille",
+                     natural_or_null(estimate->uncorrected_permille), "model", text_or_null(estimate->model), "source",
+                     text_or_null(estimate->source), "from", text_or_null(estimate->from), "machine_profile",
+                     text_or_null(estimate->profile), "warnings", warnings);
 }
 
 static int64_t integer_of(const json_t *json)
@@ -126,7 +81,8 @@ static char *text_of(const json_t *json)
 int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, struct error *err)
 {
     const json_t *bytes, *median, *quantile, *confidence, *smact, *source, *from, *profile, *warnings, *warning;
-    const json_t *uncorrected = NULL, *model = NULL, *step = NULL; /* an earlier carma did not store them */
+    const json_t *uncorrected = NULL, *model = NULL; /* an earlier carma did not store them, and a later one: */
+    const json_t *step = NULL;                       /* how long a step would take; nothing went by it */
     size_t i;
 
     job_estimate_init(estimate);
@@ -143,7 +99,6 @@ int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, st
     estimate->smact_permille = (int32_t)integer_of(smact);
     estimate->uncorrected_permille = (int32_t)integer_of(uncorrected);
     estimate->model = text_of(model);
-    estimate->step = step_from_json(step);
     estimate->source = text_of(source);
     estimate->from = text_of(from);
     estimate->profile = text_of(profile);

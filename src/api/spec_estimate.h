@@ -19,7 +19,6 @@ struct job_estimate {
     int32_t confidence_permille;  /* of the estimator in itself: estimate/estimate.h */
     int32_t smact_permille;       /* expected SM activity alone on the GPU; -1: not known */
     int32_t uncorrected_permille; /* the same by the estimator, before runs corrected it; -1: it said nothing */
-    struct step_time step;        /* by a roofline (estimate/step_time.h); not corrected */
     char *model;                  /* owned: "cnn 102228128", family and bytes of parameters; NULL: not known */
     char *source;                 /* owned: the estimators that counted, as "history+replay"; NULL: none */
     char *from;                   /* owned: the files that it went by, with ", " between them; NULL: none */

@@ -56,7 +56,6 @@ static void fill(struct asking *asking)
     to->confidence_permille = answer->confidence_permille;
     to->smact_permille = answer->smact_permille == 0 ? 1 : answer->smact_permille; /* a training job is not idle */
     to->uncorrected_permille = to->smact_permille;
-    to->step = answer->step;
     if (answer->family)
         to->model = xasprintf("%s %" PRId64, answer->family, answer->parameter_bytes);
     to->source = xstrdup(answer->source);

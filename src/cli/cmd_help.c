@@ -9,17 +9,21 @@
 #include "cli/help.h"
 #include "cli/pages.h"
 
-enum { KEY_COMPLETION = 0x200, KEY_MAN };
+enum { KEY_COMPLETION = 0x200, KEY_COMPLETE, KEY_MAN };
 
 struct help {
     const char *name;  /* of the command; NULL: none */
     const char *shell; /* the shell to complete for; NULL: none */
+    bool completes;    /* the words below, for such a shell */
+    char **words;
+    int word_count;
     bool man;
     const char *directory; /* for all manual pages; NULL: one is printed */
 };
 
 static const struct argp_option options[] = {
     {"completion", KEY_COMPLETION, "SHELL", 0, "print the completion of carma for bash, zsh or fish", 0},
+    {"complete", KEY_COMPLETE, NULL, OPTION_HIDDEN, "print what may stand in place of the last word", 0},
     {"man", KEY_MAN, "DIR", OPTION_ARG_OPTIONAL, "print the source of the manual page, or write all of them to DIR", 0},
     {0},
 };
@@ -32,12 +36,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_COMPLETION:
         help->shell = arg;
         return 0;
+    case KEY_COMPLETE:
+        help->completes = true;
+        return 0;
     case KEY_MAN:
         help->man = true;
         help->directory = arg;
         return 0;
     case ARGP_KEY_ARG:
-        if (help->name) { /* a command's own command has two words */
+        if (help->completes) {
+            help->words = state->argv + state->next - 1;
+            help->word_count = state->argc - state->next + 1;
+            state->next = state->argc;
+        } else if (help->name) { /* a command's own command has two words */
             CLEANUP(free_ptr) char *words = xasprintf("%s %s", help->name, arg);
             const struct command *command = command_find(words);
             if (!command)
@@ -99,6 +110,10 @@ int cmd_help(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &help, &status))
         return status;
+    if (help.word_count) {
+        completion_offer(cli, stdout, help.words, help.word_count);
+        return CLI_OK;
+    }
     if (help.name)
         return print_command(cli, help.name, help.man);
     if (help.shell && !completion_print(stdout, help.shell)) {

@@ -69,6 +69,14 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+void command_each(void (*visit)(const struct command *command, void *user), void *user)
+{
+    for (size_t i = 0; command_at(i); i++)
+        visit(command_at(i), user);
+    for (size_t i = 0; i < subcommand_count; i++)
+        visit(&subcommands[i], user);
+}
+
 /* What other programs call it. */
 static const char *of_others(const char *name)
 {

@@ -26,6 +26,7 @@ const struct command *command_at(size_t index);
 extern const struct command subcommands[]; /* of groups: their names have two words */
 extern const size_t subcommand_count;
 const struct command *command_find(const char *name);
+void command_each(void (*visit)(const struct command *command, void *user), void *user); /* those of groups, too */
 int command_unknown(const char *name); /* says so, and which one may be meant; the exit status */
 
 int command_run(const struct command *command, struct cli *cli, int argc, char **argv);

@@ -7,7 +7,6 @@
 #include "base/manual/manual.h"
 #include "base/memory.h"
 #include "cli/cli.h"
-#include "cli/completion.h"
 
 static char *page_name(const char *command)
 {
@@ -55,7 +54,7 @@ void pages_print(FILE *out)
                      " carma logs --follow 7\n\n"
                      "Jobs are named by their ids: 7, 3-5, or @ for one's own latest.");
     manual_heading(out, "COMMANDS");
-    completion_each_command(command_item, out);
+    command_each(command_item, out);
     manual_heading(out, "ENVIRONMENT");
     manual_item(out, "CARMA_SOCKET", "the daemon's socket, or tcp://ADDRESS:PORT; --socket goes before it");
     manual_item(out, "CARMA_TOKEN_FILE", "the file with the token by which a daemon is asked over TCP");
@@ -112,6 +111,6 @@ int pages_write(const char *directory, struct error *err)
     struct pages pages = {.directory = directory, .err = err};
 
     write_page(&pages, "carma", NULL);
-    completion_each_command(write_command, &pages);
+    command_each(write_command, &pages);
     return pages.status;
 }

@@ -14,8 +14,8 @@ static const char *const visible_devices[] = {"uuid", "index", NULL};
 static const char *const orders[] = {"fifo", "fair", NULL};
 static const char *const gates[] = {"all", "memory", NULL};
 static const char *const off_or_on[] = {"off", "on", NULL};
-static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
-                                              "gpumemnet", "replay",   "deepspeed", "history", NULL};
+static const char *const estimator_names[] = {"auto",      "declared", "measured", "horus", "faketensor",
+                                              "gpumemnet", "replay",   "history",  NULL};
 const char *const config_switches[] = {"no", "yes", NULL};
 
 const struct key config_keys[] = {

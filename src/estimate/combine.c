@@ -168,8 +168,6 @@ void combine(const struct estimate *estimates, size_t count, int32_t quantile_pe
         name_source(result, estimates[i].source);
         if (result->smact_permille < 0)
             result->smact_permille = estimates[i].smact_permille;
-        if (!result->step.known)
-            result->step = estimates[i].step;
         if (!result->family) {
             result->family = estimates[i].family;
             result->parameter_bytes = estimates[i].parameter_bytes;

@@ -37,8 +37,6 @@ int layer_counts_of(const struct estimate_question *question, struct layer_count
             if (layer->container)
                 continue;
             counts->parameters += (double)layer->parameters;
-            if ((double)layer->parameters > counts->largest_layer)
-                counts->largest_layer = (double)layer->parameters;
             if (!horus_counts(layer->kind))
                 continue;
             counts->horus_activations += (double)layer_elements(layer);

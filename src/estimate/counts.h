@@ -7,7 +7,6 @@
 
 struct layer_counts {
     double parameters;        /* elements; each layer's own, containers left out */
-    double largest_layer;     /* the most that one layer has */
     double horus_activations; /* output elements per sample of the layers that Horus's published figures count */
     size_t shapeless;         /* of those, the layers of unknown shape */
 };

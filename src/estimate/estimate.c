@@ -8,9 +8,8 @@
 #include "estimate/combine.h"
 
 const struct estimator *const estimators[] = {
-    &estimator_auto,      &estimator_history,  &estimator_replay,
-    &estimator_gpumemnet, &estimator_horus,    &estimator_faketensor,
-    &estimator_deepspeed, &estimator_declared, NULL,
+    &estimator_auto,  &estimator_history,    &estimator_replay,   &estimator_gpumemnet,
+    &estimator_horus, &estimator_faketensor, &estimator_declared, NULL,
 };
 
 const struct estimator *estimator_find(const char *name)

@@ -11,7 +11,6 @@
 #include "estimate/program/lower.h"
 #include "estimate/profile.h"
 #include "estimate/program/replay.h"
-#include "estimate/step_time.h"
 #include "estimate/transformer/transformer.h"
 
 #define ESTIMATE_QUANTILE_PERMILLE 980 /* asked for where nobody says otherwise: too little for one job in fifty */
@@ -45,7 +44,6 @@ struct estimate {
     int32_t smocc_permille;  /* SM occupancy; -1: not known */
     const char *family;      /* of networks: "mlp", "cnn", "transformer", "other"; NULL: not known */
     int64_t parameter_bytes; /* with that, they name the model whatever its batch size */
-    struct step_time step;   /* by a roofline, on the profile's GPU */
     /* 1000: measured on just this. Low: unknown layers, missing shapes, an untested kind. */
     int32_t confidence_permille;
     int32_t error_permille; /* its usual error, by which it is combined with others: combine.h */
@@ -70,7 +68,7 @@ struct estimator {
 };
 
 extern const struct estimator *const estimators[]; /* NULL last; auto history replay gpumemnet horus faketensor
-                                                    deepspeed declared */
+                                                    declared */
 const struct estimator *estimator_find(const char *name);
 
 /* One per file.
@@ -83,7 +81,7 @@ const struct estimator *estimator_find(const char *name);
  * full. It adds nothing for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this
  * job) nor a declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
-    estimator_faketensor, estimator_deepspeed, estimator_declared;
+    estimator_faketensor, estimator_declared;
 
 void estimate_name_source(struct estimate *estimate, const char *name);
 

@@ -163,7 +163,6 @@ void estimate_utilisation(const struct estimate_question *question, const struct
 
     result->family = family;
     result->parameter_bytes = program->parameter_bytes;
-    result->step = step_time_of(program, &question->training, question->profile);
     if (!trees_are_of(model, utilisation_feature_names, UTILISATION_COUNT))
         return;
     utilisation_features_compute(values, program);

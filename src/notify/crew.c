@@ -252,13 +252,6 @@ void crew_turn(struct crew *crew)
     start_all(crew);
 }
 
-bool crew_is_idle(const struct crew *crew)
-{
-    struct pollfd ignored[CREW_MOST];
-
-    return !crew->first && crew_poll(crew, ignored) == 0;
-}
-
 void crew_free(struct crew *crew)
 {
     for (size_t i = 0; i < CREW_MOST; i++)

@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -26,7 +25,5 @@ void crew_run_hooks(struct crew *crew, const json_t *message);
  * has passed. */
 size_t crew_poll(const struct crew *crew, struct pollfd *ready);
 void crew_turn(struct crew *crew);
-
-bool crew_is_idle(const struct crew *crew);
 
 #endif

@@ -81,7 +81,7 @@ def check_shown(samples):
 def check_told():
     """By the help, the manual page and the completion."""
     texts = {"help": ask("submit", "--help"), "manual": ask("help", "--man", "submit").replace("\\", ""),
-             "completion": ask("help", "--completion", "bash")}  # fmt: skip
+             "completion": ask("help", "--complete", "--", "submit", "-")}  # fmt: skip
     for name, _, _ in FIELDS:
         for where, text in texts.items():
             assert "--" + name.replace("_", "-") in text, f"the {where} does not tell --{name}"

@@ -31,7 +31,7 @@ done
 cp carma.zsh zsh/_carma
 expect_error 2 "no completion for 'csh'" help --completion csh
 
-# Every command that the help knows has its page, and every option is in it and in each shell's completion.
+# Every command that the help knows has its page, and every option is in it and offered to shells.
 commands=$("$CARMA" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
 groups=$(for command in $commands; do "$CARMA" "$command" nonsense 2>&1 | sed -n "s/.*there is no '\([a-z]*\) nonsense'.*/\1/p"; done)
 for group in $groups; do
@@ -44,15 +44,13 @@ for command in $commands; do
     page=pages/carma-$command.1.text
     [ -s "$page" ] || fail "no page for $command"
     grep -q "carma-$command(1)" pages/carma.1.text || fail "carma(1) has no $command"
-    # shellcheck disable=SC2046 # a group's command is two words
-    for option in $("$CARMA" help $(echo "$command" | tr - ' ') | sed -n 's/^ \{1,6\}\(-[a-zA-Z], \)\{0,1\}--\([a-z-]*\).*/\2/p'); do
+    words=$(echo "$command" | tr - ' ')
+    # shellcheck disable=SC2086 # a group's command is two words
+    "$CARMA" help --complete -- $words - | cut -f 1 >offers || fail "nothing is offered for $words"
+    # shellcheck disable=SC2086
+    for option in $("$CARMA" help $words | sed -n 's/^ \{1,6\}\(-[a-zA-Z], \)\{0,1\}--\([a-z-]*\).*/\2/p'); do
         grep -q -- "--$option" "$page" || fail "$page: no --$option"
-        grep -q "^complete -c carma -n '__carma_in $(echo "$command" | tr - ' ')' -l $option " carma.fish || fail "fish: no $command --$option"
-        sed -n "/^    \"$(echo "$command" | tr - ' ')\")/,/;;/p" carma.bash | grep -q -e "--${option}[ \"]" || fail "bash: no $command --$option"
-        case " $(echo "$groups" | tr '\n' ' ') " in
-        *" $command "*) ;;
-        *) sed -n "/^_carma_$(echo "$command" | tr - _)()/,/^}/p" carma.zsh | grep -q -e "'--$option\(=\|\[\)" || fail "zsh: no $command --$option" ;;
-        esac
+        grep -q -x -e "--$option" offers || fail "shells are offered no $command --$option"
     done
 done
 for key in $("$BUILD/src/daemon/carmad" --settings | sed -n 's/^  \([a-z_]*\)  *[a-z].*/\1/p'); do
@@ -89,6 +87,7 @@ offers "thesis" "$(in_bash carma simulate --policy = th)" bash
 offers "memory_view= memory_floor= memory_margin= memory_fence=" "$(in_bash carma simulate --set memory_)" bash
 offers "carma.bash" "$(in_bash carma submit --gpus 2 carma.b)" bash
 offers "" "$(in_bash carma submit --gpus '')" bash
+offers "jobs.json" "$(in_bash carma run -- cat jobs.j)" bash
 offers "bash zsh fish" "$(in_bash carma help --completion '')" bash
 if has fish; then
     offers submit "$(in_fish 'carma subm')" fish
@@ -97,6 +96,8 @@ if has fish; then
     offers "--load" "$(in_fish 'carma trace build --lo')" fish
     offers "1041 1052" "$(in_fish 'carma cancel 10')" fish
     offers "thesis" "$(in_fish 'carma simulate --policy th')" fish
+    offers "--policy=thesis" "$(in_fish 'carma simulate --policy=th')" fish
+    offers "--summary=jobs.json" "$(in_fish 'carma submit --summary=jobs.j')" fish
 fi
 if has zsh; then
     python3 "$SOURCE/tests/cli/complete_zsh.py" "$T/zsh" 'carma subm' 'carma submit --gpu-m' 'carma trace bui' 'carma trace build --loa' \

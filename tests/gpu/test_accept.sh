@@ -22,7 +22,7 @@ folder = pathlib.Path(sys.argv[1])
 report = json.loads((folder / "accept.json").read_text())
 results = {check["name"]: check for check in report["checks"]}
 assert len(results) == len(report["checks"]), "two checks of one name"
-right = ["carma-monitor reads the GPUs", "carma monitor logs every look", "the same UUIDs as nvidia-smi's", "GPU 0: name", "GPU 0: memory that jobs can use",
+right = ["carma monitor logs every look", "the same UUIDs as nvidia-smi's", "GPU 0: name", "GPU 0: memory that jobs can use",
          "GPU 0: memory in use", "GPU 0: power", "the same processes as nvidia-smi's", "another program's process is shown", "by its pid", "SM activity responds to load",
          "memory responds to load", "time-slice: 2 at once", "mps: 2 at once: under MPS", "job 1 completes", "a job runs out of GPU memory",
          "it is retried and completes", "trace, exclusive: all complete", "trace, shared: all complete",

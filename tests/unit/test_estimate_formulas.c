@@ -1,8 +1,6 @@
 /* The estimators that are formulas, and the choice among all. */
 #include "question_fixture.h"
 
-#include "estimate/deepspeed.h"
-
 static struct estimate ask(const struct estimator *estimator)
 {
     if (estimate(estimator, &question, &result, &err))
@@ -51,29 +49,6 @@ QUESTION_TEST(containers_are_not_counted_twice)
     assert_non_null(strstr(err.text, "too large"));
     question.layers = NULL;
     assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
-}
-
-/* Transformers' documentation prints DeepSpeed's own answer for bigscience/T0_3B on one GPU without offloading: 2783M
- * parameters, 65M in the largest layer, 46.91 GB (of 2^30). The ZeRO paper: 120 GB for 7.5G parameters. */
-QUESTION_TEST(deepspeed_gives_what_was_published)
-{
-    int64_t bytes[DEEPSPEED_STAGE_COUNT];
-
-    add(LAYER_LINEAR, 1, 0, 65000000);
-    for (int i = 0; i < 100; i++)
-        add(LAYER_LINEAR, 1, 0, (2783000000 - 65000000) / 100);
-    assert_int_equal(deepspeed_stages(&question, bytes, &err), 0);
-    assert_true(fabs((double)bytes[3] / (double)GIB - 46.91) < 0.02);
-    add(LAYER_LINEAR, 1, 0, 7500000000 - 2783000000);
-    assert_int_equal(deepspeed_stages(&question, bytes, &err), 0);
-    assert_int_equal(bytes[0], INT64_C(120000000000));
-    assert_int_equal(bytes[1], bytes[0]);
-    assert_int_equal(bytes[2], INT64_C(150000000000));
-    build_vgg16(false); /* it counts parameters alone */
-    question.training.batch_size = 1000000;
-    assert_int_equal(ask(estimator_find("deepspeed")).bytes, INT64_C(20) * 138357544);
-    question.layers = NULL;
-    assert_int_equal(estimate(&estimator_deepspeed, &question, &result, &err), -ENOTSUP);
 }
 
 /* At any quantile between 0 and 1. */

@@ -26,7 +26,7 @@ SUMMARY_TEST(test_golden)
 
 /* Text around a summary does not matter, nor line ends, colours, or an indent. */
 static const char *const surroundings[] = {"torchsummary-batch.txt", "torchinfo-1.8.0-words.txt", "keras3-words.txt",
-                                           "keras2-sequential.txt", "tree-annotated.txt"};
+                                           "keras2-sequential.txt"};
 
 EACH_ROW(SUMMARY_TEST, test_surroundings, surroundings)
 {

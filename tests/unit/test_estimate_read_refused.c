@@ -62,11 +62,6 @@ static const struct {
     {"keras3-optimizer.txt", "Optimizer params: 3,574", "Optimizer params: 3,575", "the totals contradict"},
     {"keras2-functional.txt", "9000", "9001", "the rows have 9281 parameters in all, the total says 9280"},
     {"keras2-old-functional.txt", "9,232", "9,231", "the totals contradict"},
-    {"tree-annotated.txt", "), 608 params", "), 607 params",
-     "m.txt:23: Sequential has 607 params, but the layers in it have 608"},
-    {"tree-annotated.txt", "2,368 params", "2,369 params",
-     "m.txt:2: Conv2d has 2369 params, but by its arguments 2368"},
-    {"tree-bert.txt", "(0-1): 2 x", "(0-2): 2 x", "2 modules, numbered 0 to 2"},
     /* the same thing twice */
     {"torchsummary-convolutions.txt", "Non-trainable params: 0", "Trainable params: 13,290", "is there twice"},
     /* hostile lines */
@@ -89,11 +84,6 @@ static const struct {
     {"keras3-functional.txt", "├─", "what?\n├─", "m.txt:6: the table is broken off"},
     {"keras3-functional.txt", "        216 ", "    2nd 216 ", "is not a number of parameters"},
     {"keras2-functional.txt", "Param #", "Weights", "no output shapes or no parameters"},
-    {"tree-bert.txt", "(0-1): 2 x", "(0-99998): 99999 x", "more than 100000 layers"},
-    {"tree-bert.txt", "(0-1): 2 x", "(0): 0 x", "0 copies of a module"},
-    {"tree-bert.txt", "(0-1): 2 x", "(0): 9999999999999999999 x", "is not a module"},
-    {"tree-odds.txt", "(11): Swish2()", "(11): 17", "'17' is not a module"},
-    {"tree-convolutions.txt", "kernel_size=(7, 7)", "kernel_size=(2147483647, 70)", "Conv2d has more than"},
 };
 
 EACH_ROW(TEST, test_contradictions_and_hostile_lines, changed_lines)
@@ -108,42 +98,31 @@ TEST(test_no_summary)
     size_t size = SUMMARY_MAX_BYTES + 1;
     CLEANUP(free_ptr) char *large = xmalloc(size);
 
-    assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary, torchinfo, Keras'");
+    assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary, torchinfo or Keras'");
     assert_refused("\n\nhello\n", 8, "m.txt:1: no model summary");
-    assert_refused("import torch\nprint(model)\n", 26, "m.txt:1: no model summary");
-    assert_refused("TrainingArguments(\nadam_beta1=0.9,\n)\n", 36, "m.txt:1: no model summary");
+    assert_refused("Model(\n  (0): ReLU()\n)\n", 23, "m.txt:1: no model summary");
     assert_refused(binary, sizeof binary - 1, "m.txt:2: a zero byte");
     memset(large, 'x', size);
     assert_refused(large, size, "m.txt:1: a model summary has at most 8 MiB");
 }
 
-/* As deep and as many as allowed, and one more. */
+/* As many as allowed, and one more. */
 SUMMARY_TEST(test_limits)
 {
-    CLEANUP(strbuf_release) struct strbuf text = {0};
+    for (int count = LAYER_LIST_MAX; count <= LAYER_LIST_MAX + 1; count++) {
+        CLEANUP(strbuf_release) struct strbuf text = {0};
 
-    strbuf_puts(&text, "Model(\n");
-    for (int i = 0; i < 250; i++)
-        strbuf_printf(&text, "(%d): Sequential(\n", i);
-    assert_refused(text.text, text.length, "m.txt:201: modules nested more than 200 deep");
-    strbuf_clear(&text);
-    strbuf_puts(&text, "Model(\n");
-    for (int i = 0; i < 100000; i++)
-        strbuf_puts(&text, "(0): ReLU()\n");
-    assert_refused(text.text, text.length, "m.txt:100001: more than 100000 layers");
-    strbuf_clear(&text);
-    strbuf_puts(&text, "Model(\n(0-99998): 99999 x ReLU()\n)\n");
-    read_ok("m.txt", text.text, text.length);
-    assert_int_equal(summary.layers.count, 100000);
-    assert_string_equal(summary.layers.items[99999].name, "99998");
-    strbuf_clear(&text);
-    strbuf_puts(&text, "Model(\n(0): Sequential(\n(0-999): 1000 x ReLU()\n)\n(1-100): 100 x Sequential(\n"
-                       "(0-999): 1000 x ReLU()\n)\n)\n");
-    assert_refused(text.text, text.length, "m.txt:7: more than 100000 layers");
-    strbuf_clear(&text);
-    strbuf_puts(&text, "Model(\n");
-    for (int i = 0; i < 3; i++)
-        strbuf_printf(&text, "(%d): Embedding(1000000, 1000000)\n", i);
-    strbuf_puts(&text, ")\n");
-    assert_refused(text.text, text.length, "more than 1099511627776 parameters");
+        strbuf_puts(&text, "----------------\n Layer (type) Output Shape Param #\n================\n");
+        for (int i = 0; i < count; i++)
+            strbuf_printf(&text, "ReLU-%d [-1, 0] 0\n", i + 1);
+        strbuf_puts(&text, "================\nTotal params: 0\nTrainable params: 0\nNon-trainable params: 0\n"
+                           "----------------\nInput size (MB): 0.00\nForward/backward pass size (MB): 0.00\n"
+                           "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n");
+        if (count > LAYER_LIST_MAX) {
+            assert_refused(text.text, text.length, "m.txt:100004: more than 100000 layers");
+        } else {
+            read_ok("m.txt", text.text, text.length);
+            assert_int_equal(summary.layers.count, LAYER_LIST_MAX);
+        }
+    }
 }

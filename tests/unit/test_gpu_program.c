@@ -180,40 +180,6 @@ TEST(test_the_end_of_the_parent_ends_it)
     fail_msg("carma-monitor outlived its parent");
 }
 
-TEST(test_once_and_text)
-{
-    const char *once[] = {"carma-monitor", "--library", FAKE_NEW, "--once", NULL};
-    const char *text[] = {"carma-monitor", "--library", FAKE_NEW, "--once", "--text", NULL};
-    struct run run = start("", once);
-    char table[4096];
-
-    assert_true(next_frame(&run));
-    assert_int_equal(reading.gpus[0].metrics[GPU_SM_ACTIVITY].value, 375); /* one look has an interval, too */
-    assert_false(next_frame(&run));
-    assert_int_equal(finish(&run), 0);
-
-    run = start("mps,no-process-memory,power=3,lost", text);
-    read_text(run.out, table, sizeof table);
-    assert_int_equal(finish(&run), 0);
-    assert_non_null(strstr(table, "GPU-00000000-0000-0000-0000-000000000000"));
-    assert_non_null(strstr(table, "     sm_activity 37.5% (gpm), sm_occupancy 25.0% (gpm), "));
-    assert_non_null(strstr(table, "pcie_tx 100 MiB/s (gpm), pcie_rx 512 KiB/s (gpm)"));
-    assert_non_null(strstr(table, "9876543 J"));
-    assert_non_null(strstr(table, "   -  ")); /* no power */
-    assert_non_null(strstr(table, "pid 2000 (MPS): memory not told by the driver"));
-    assert_non_null(strstr(table, "failed: NVML error 15"));
-    assert_null(strstr(table, "limits:"));
-
-    run = start("mig,no-gpm,xid=31", text);
-    read_text(run.out, table, sizeof table);
-    assert_int_equal(finish(&run), 0);
-    assert_non_null(strstr(table, "     in MIG mode\n"));
-    assert_non_null(strstr(table, "\n0/3  MIG-00000000-0000-0000-0000-0000000000030"));
-    assert_non_null(strstr(table, "     Xid 31, the latest of 1\n"));
-    assert_non_null(strstr(table, "     sm_activity 90.0% (utilization)\n"));
-    assert_non_null(strstr(table, "limits: "));
-}
-
 /* One source alone may be asked: after a few looks SM activity has `source`, and none that is better. */
 static void expect_source(const char *only, const char *words, uint32_t source)
 {

@@ -115,16 +115,13 @@ static void add_workload(struct table *table, const json_t *row)
 static void print_rows(const json_t *rows, const struct table_column *columns, size_t count,
                        void (*add)(struct table *table, const json_t *row))
 {
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     struct table *table = table_new(columns, count);
     json_t *row;
     size_t i;
 
     json_array_foreach (rows, i, row)
         add(table, row);
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    fputs(out.text, stdout);
-    table_free(table);
+    table_print(table);
 }
 
 static int show(struct cli *cli, const struct learned_options *wanted)

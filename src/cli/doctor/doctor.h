@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "config/config.h"
 
-enum doctor_mark { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_SKIP, DOCTOR_MARKS };
+enum doctor_mark { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_SKIP };
 
 struct doctor_finding {
     const char *check; /* static */

@@ -193,8 +193,6 @@ static int answer_one(const struct estimate_input *input, const struct estimate_
     estimate_print(input, &answer);
     if (!wanted->explain)
         return CLI_OK;
-    if (wanted->estimator == &estimator_deepspeed)
-        return estimate_print_stages(input, &answer.why_not) ? cli_fail("%s", answer.why_not.text) : CLI_OK;
     estimate_parts_of(&parts, input, &answer);
     if (parts.count == 0)
         return cli_fail("%s gives one figure without its parts", answer.estimate.source);

@@ -94,7 +94,4 @@ void estimate_parts_of(struct estimate_parts *parts, const struct estimate_input
 void estimate_parts_release(struct estimate_parts *parts);
 void estimate_print_parts(const struct estimate_parts *parts);
 
-/* The memory that deepspeed's figure is a part of. */
-int estimate_print_stages(const struct estimate_input *input, struct error *err);
-
 #endif

@@ -43,14 +43,6 @@ static json_t *parts_json(const struct estimate_input *input, const struct estim
     return list;
 }
 
-/* Null: not known. */
-static json_t *spread(const struct step_time *step, const struct spread_figure *figure, double unit)
-{
-    return step->known ? json_pack("{s:f, s:f, s:f}", "median", (double)figure->median / unit, "low",
-                                   (double)figure->low / unit, "high", (double)figure->high / unit)
-                       : json_null();
-}
-
 static json_t *answer_json(const struct estimate_input *input, const struct estimate_answer *answer)
 {
     const struct estimate *e = &answer->estimate;
@@ -63,14 +55,11 @@ static json_t *answer_json(const struct estimate_input *input, const struct esti
         json_array_append_new(warnings, safe(input->warnings.items[i]));
     if (*e->warning)
         json_array_append_new(warnings, safe(e->warning));
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:f, s:b, s:o}", "estimator",
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:f, s:b, s:o}", "estimator",
                      answer->estimator->name, "source", e->source, "memory_bytes", (json_int_t)e->bytes, "median_bytes",
                      (json_int_t)e->median_bytes, "low_bytes", (json_int_t)answer->low_bytes, "allocated_bytes",
                      allocated(e), "lower_bound", (int)e->lower_bound, "sm_activity", known_share(e->smact_permille),
-                     "sm_occupancy", known_share(e->smocc_permille), "step_time",
-                     spread(&e->step, &e->step.step_ns, 1e9), "roofline_sm_activity",
-                     spread(&e->step, &e->step.smact_permille, 1000), "roofline_dram_activity",
-                     spread(&e->step, &e->step.dram_permille, 1000), "confidence", e->confidence_permille / 1000.0,
+                     "sm_occupancy", known_share(e->smocc_permille), "confidence", e->confidence_permille / 1000.0,
                      "exceeds_gpu", (int)e->exceeds_gpu, "warnings", warnings);
 }
 

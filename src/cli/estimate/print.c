@@ -8,7 +8,6 @@
 #include "cli/estimate/estimate.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
-#include "estimate/deepspeed.h"
 
 static void print_memory(const struct estimate_answer *answer, int32_t quantile_permille)
 {
@@ -36,28 +35,6 @@ static void print_activity(const struct estimate *estimate)
 }
 
 /* "52.2", "1240" */
-static char *ms_of(int64_t ns, char text[UNITS_TEXT])
-{
-    double ms = (double)ns / 1e6;
-
-    snprintf(text, UNITS_TEXT, ms < 100 ? "%.3g" : "%.0f", ms);
-    return text;
-}
-
-static void print_step(const struct step_time *step)
-{
-    const struct spread_figure *sm = &step->smact_permille, *dram = &step->dram_permille;
-    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
-
-    if (!step->known)
-        return;
-    printf("Step time    %s ms by a roofline; %s to %s ms in 8 of 10 trainings\n", ms_of(step->step_ns.median, median),
-           ms_of(step->step_ns.low, low), ms_of(step->step_ns.high, high));
-    printf("             meanwhile SM activity %.0f%% (%.0f to %.0f%%), DRAM activity %.0f%% (%.0f to %.0f%%)\n",
-           (double)sm->median / 10, (double)sm->low / 10, (double)sm->high / 10, (double)dram->median / 10,
-           (double)dram->low / 10, (double)dram->high / 10);
-}
-
 static void print_model(const struct estimate_input *input)
 {
     const struct training *training = &input->question.training;
@@ -83,7 +60,6 @@ void estimate_print(const struct estimate_input *input, const struct estimate_an
 
     print_memory(answer, input->question.quantile_permille);
     print_activity(&answer->estimate);
-    print_step(&answer->estimate.step);
     print_model(input);
     printf("GPU          %s (%s): %s %s that jobs can have\n", profile->gpu, profile->name,
            answer->estimate.exceeds_gpu   ? "does not fit into the"
@@ -144,7 +120,6 @@ void estimate_print_all(const struct estimate_input *input, const struct estimat
         {"SM ACT", true, 0, 3},     {"CONFIDENCE", true, 0, 4}, {"", false, 20, 1, true},
     };
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
 
     print_model(input);
     printf("GPU          %s (%s)\n\n", input->profile.gpu, input->profile.name);
@@ -152,9 +127,7 @@ void estimate_print_all(const struct estimate_input *input, const struct estimat
         table_cell(table, STYLE_NONE, "%s", answers[i].estimator->name);
         put_answer(table, &answers[i]);
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
 }
 
 #define BAR_WIDTH 32
@@ -164,7 +137,6 @@ void estimate_print_parts(const struct estimate_parts *parts)
     static const struct table_column columns[] = {
         {"WHAT", false, 24, 0}, {"SIZE", true, 0, 0}, {"SHARE", true, 0, 2}, {"", false, 0, 1}};
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     int64_t total = 0;
 
     for (size_t i = 0; i < parts->count; i++)
@@ -184,21 +156,5 @@ void estimate_print_parts(const struct estimate_parts *parts)
         table_cell(table, part->layer ? STYLE_DIM : STYLE_BLUE, "%s", bar);
     }
     printf("\nAt the peak, %s\n", parts->when ? parts->when : "with all that is allocated then");
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
-}
-
-int estimate_print_stages(const struct estimate_input *input, struct error *err)
-{
-    int64_t bytes[DEEPSPEED_STAGE_COUNT];
-    char size[UNITS_TEXT];
-    int rc = deepspeed_stages(&input->question, bytes, err);
-
-    if (rc)
-        return rc;
-    puts("\nModel states by ZeRO stage, on one GPU");
-    for (int stage = 0; stage < DEEPSPEED_STAGE_COUNT; stage++)
-        printf("stage %d      %s\n", stage, format_bytes(bytes[stage], size));
-    return 0;
+    table_print(table);
 }

@@ -401,15 +401,6 @@ static void print_notes(const json_t *reply)
     }
 }
 
-static void print_table(struct table *table)
-{
-    CLEANUP(strbuf_release) struct strbuf out = {0};
-
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
-}
-
 /* ---- Over all nodes ---- */
 
 #define NODE_ROWS 256 /* of one node: sixteen GPUs in seven instances each are fewer */
@@ -444,7 +435,7 @@ static int draw_cluster(const struct gpus_options *gpus)
                 add_row(table, gpu);
         }
     }
-    print_table(table);
+    table_print(table);
     cluster_print_silent(reply);
     return cluster_status(reply);
 }
@@ -474,7 +465,7 @@ static int draw(struct cli *cli, void *input)
         else
             add_row(table, gpu);
     }
-    print_table(table);
+    table_print(table);
     print_notes(reply);
     return CLI_OK;
 }

@@ -95,7 +95,6 @@ static void add_row(struct table *table, const json_t *job, bool projects)
 
 static void print_table(const json_t *jobs, bool more)
 {
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     struct table_column shown[array_size(columns) + 1];
     size_t last = array_size(columns) - 1, i;
     bool projects = false;
@@ -111,9 +110,7 @@ static void print_table(const json_t *jobs, bool more)
     table = table_new(shown, last);
     json_array_foreach (jobs, i, job)
         add_row(table, job, projects);
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
     if (more)
         puts("there are more: -n N, or --since and --until");
 }

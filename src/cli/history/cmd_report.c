@@ -165,7 +165,6 @@ static const struct table_column columns[] = {
 static void print_table(const struct line *lines)
 {
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     char text[ANSWER_ENERGY + ENDED_TEXT + UNITS_TEXT];
 
     for (const struct line *line = lines; line; line = line->hh.next) {
@@ -185,9 +184,7 @@ static void print_table(const struct line *lines)
         else
             table_cell(table, STYLE_NONE, "-");
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
 }
 
 static void print_csv(const struct line *lines)

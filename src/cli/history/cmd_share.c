@@ -82,7 +82,6 @@ static int draw(struct cli *cli, void *input)
 {
     const struct share_options *wanted = input;
     CLEANUP(json_release) json_t *reply = NULL;
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     const char *group = NULL;
     struct table *table;
     struct error err;
@@ -101,9 +100,7 @@ static int draw(struct cli *cli, void *input)
         group = answer_text(user, "group");
         add_row(table, user, "user");
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
     if (answer_text(reply, "order") && *answer_text(reply, "order") == 'f' && answer_text(reply, "order")[1] == 'i')
         puts("the setting order is fifo: shares do not count");
     return CLI_OK;

@@ -125,7 +125,6 @@ static void add_rest(struct table *table, const char *who, int64_t mj)
 
 static void print_stats(const struct stats_options *stats, const json_t *reply)
 {
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     const json_t *groups = json_object_get(reply, stats->grouping->list), *total = json_object_get(reply, "total");
     struct table_column shown[array_size(columns)];
     struct table *table;
@@ -143,9 +142,7 @@ static void print_stats(const struct stats_options *stats, const json_t *reply)
         add_row(table, STYLE_BOLD, "(all)", total);
     add_rest(table, "(nobody)", answer_integer(reply, "modelled_idle_mj", 0));
     add_rest(table, "(unmanaged)", answer_integer(reply, "modelled_unmanaged_mj", 0));
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
     if (answer_integer(reply, "left_out", 0))
         printf("%" PRId64 " more, with less GPU time, are in (all) only\n", answer_integer(reply, "left_out", 0));
     puts("energy is modelled");

@@ -53,7 +53,6 @@ static void print_explanation(const json_t *reply)
     CLEANUP(free_ptr) char *state = answer_safe_text(reply, "state");
     CLEANUP(free_ptr) char *text = answer_safe_text(reply, "text");
     CLEANUP(free_ptr) char *deadline = answer_deadline(reply);
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     const json_t *gpus = json_object_get(reply, "gpus");
     json_t *gpu, *warning;
     size_t i;
@@ -83,9 +82,8 @@ static void print_explanation(const json_t *reply)
     struct table *table = table_new(columns, array_size(columns));
     json_array_foreach (gpus, i, gpu)
         add_row(table, gpu);
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    printf("\n%s", out.text);
+    putchar('\n');
+    table_print(table);
 }
 
 int cmd_explain(struct cli *cli, int argc, char **argv)

@@ -172,11 +172,8 @@ static int ask_for_rows(struct cli *cli, const struct queue_options *queue, cons
 
 static void print_table(struct table *table)
 {
-    CLEANUP(strbuf_release) struct strbuf out = {0};
 
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
 }
 
 /* ---- Over all nodes: Slurm's waiting jobs, and the leases that run on each node ---- */

@@ -249,19 +249,6 @@ static void print_host_limits(const json_t *job)
              processors, gap && *gap ? ", not in force: " : "", gap ? gap : "");
 }
 
-static double of_step(const json_t *step, const char *member, size_t quantile)
-{
-    return json_number_value(json_array_get(json_object_get(step, member), quantile));
-}
-
-static void print_step(const json_t *step)
-{
-    if (json_is_object(step))
-        line("Step", "%.0f ms by a roofline (%.0f to %.0f ms in 8 of 10 trainings), DRAM activity %.0f%%",
-             of_step(step, "time_ns", 1) / 1e6, of_step(step, "time_ns", 0) / 1e6, of_step(step, "time_ns", 2) / 1e6,
-             of_step(step, "dram_activity_permille", 1) / 10);
-}
-
 static void print_estimate(const json_t *estimate)
 {
     CLEANUP(free_ptr) char *activity = answer_permille(estimate, "sm_activity_permille");
@@ -276,7 +263,6 @@ static void print_estimate(const json_t *estimate)
         line("Activity", "%s of the SMs, estimated (%s before runs like it were seen)", activity, before);
     else if (permille >= 0)
         line("Activity", "%s of the SMs, estimated", activity);
-    print_step(json_object_get(estimate, "step"));
     json_array_foreach (json_object_get(estimate, "warnings"), i, warning) {
         CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
         line("Warning", "%s", safe);

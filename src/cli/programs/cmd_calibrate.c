@@ -7,40 +7,36 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/programs/programs.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
 #include "estimate/profile.h"
 
-struct calibrate_options {
-    const char *output;
+struct calibrate_command {
+    struct program_words program;
     bool list;
 };
 
-enum { KEY_OUTPUT = 'o', KEY_LIST = 0x200 };
+enum { KEY_LIST = 0x200 };
 
 static const struct argp_option options[] = {
-    {"output", KEY_OUTPUT, "FILE", 0, "write the profile there (default: print it)", 0},
+    {"output", 'o', "FILE", 0, "write the profile there (default: print it)", 0},
     {"list", KEY_LIST, NULL, 0, "list the built-in profiles", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct calibrate_options *wanted = state->input;
+    struct calibrate_command *calibrate = state->input;
 
     switch (key) {
-    case KEY_OUTPUT:
-        wanted->output = arg;
-        return 0;
     case KEY_LIST:
-        wanted->list = true;
+        calibrate->list = true;
         return 0;
     case ARGP_KEY_END:
-        if (wanted->list && wanted->output)
-            return cli_bad_usage(state, "--list goes alone");
-        return 0;
+        return calibrate->list && calibrate->program.count > 2 ? cli_bad_usage(state, "--list goes alone") : 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return words_pass(&calibrate->program, key, arg, state);
     }
 }
 
@@ -62,7 +58,6 @@ static int list_profiles(void)
         {"CLOCK", true, 0, 4},    {"BANDWIDTH", true, 0, 5}, {"SOURCE", false, 16, 2, false},
     };
     struct table *table = table_new(columns, array_size(columns));
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     const struct machine_profile *p;
     char text[UNITS_TEXT];
 
@@ -78,24 +73,19 @@ static int list_profiles(void)
         table_cell(table, STYLE_NONE, "%" PRId32 " GB/s", p->bandwidth_gbps);
         table_cell(table, STYLE_NONE, "%s", p->source);
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    table_print(table);
     puts("\n~ assumed, not measured on that GPU: carma calibrate measures yours");
     return CLI_OK;
 }
 
 int cmd_calibrate(struct cli *cli, int argc, char **argv)
 {
-    struct calibrate_options wanted = {0};
-    char program[] = "carma-program", command[] = "calibrate";
+    struct calibrate_command calibrate = {0};
     int status;
 
-    if (!cli_parse(cli, argc, argv, &wanted, &status))
-        return status;
-    if (wanted.list)
-        return list_profiles();
-    CLEANUP(free_ptr) char *output = wanted.output ? xasprintf("--output=%s", wanted.output) : NULL;
-    char *words[] = {program, command, output, NULL};
-    return cli_become("bench/carma-program", "../../python/carma_bench/carma-program", words);
+    words_begin(&calibrate.program, cli, argc, "carma-program", argv[0]);
+    if (cli_parse(cli, argc, argv, &calibrate, &status))
+        status = calibrate.list ? list_profiles() : words_run(&calibrate.program);
+    words_release(&calibrate.program);
+    return status;
 }

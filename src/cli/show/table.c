@@ -203,3 +203,12 @@ void table_format(const struct table *table, int width, bool colour, struct strb
     for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count)
         put_row(table, &table->cells[i], widths, shown, colour, out);
 }
+
+void table_print(struct table *table)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    table_format(table, term_width(stdout), term_colour(stdout), &out);
+    table_free(table);
+    fputs(out.text, stdout);
+}

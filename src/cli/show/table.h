@@ -28,4 +28,7 @@ void table_cell(struct table *table, enum term_style style, const char *format, 
 /* Appends the table, titles first, as lines of at most `width` columns without trailing blanks. */
 void table_format(const struct table *table, int width, bool colour, struct strbuf *out);
 
+/* Prints it on stdout, as wide as the terminal is, and frees it. */
+void table_print(struct table *table);
+
 #endif

@@ -5,13 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/show/picture.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
 #include "cli/simulate/simulate.h"
@@ -198,7 +196,7 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
 {
     const struct simulate_options *wanted = simulation->wanted;
     struct timeline timeline = {0};
-    bool wants_timeline = wanted->timeline || wanted->plot || wanted->steps;
+    bool wants_timeline = wanted->timeline || wanted->steps;
     int rc = choose_policy(simulation, outcome, err);
 
     if (rc)
@@ -208,8 +206,6 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
     rc = run_policy(simulation, outcome, wants_timeline ? &timeline : NULL, err);
     if (rc == 0 && wanted->timeline)
         rc = timeline_write_csv(&timeline, wanted->timeline, err);
-    if (rc == 0 && wanted->plot)
-        rc = timeline_draw(&timeline, wanted->plot, outcome->policy, &simulation->node, err);
     if (rc == 0 && wanted->steps)
         outcome->timeline = timeline_to_json(&timeline, simulation->jobs.items[0].arrival_ns, simulation->node.idle_w,
                                              (size_t)wanted->steps);
@@ -230,16 +226,6 @@ static void print(const struct simulate_options *wanted, const struct simulate_o
     fputs(out.text, stdout);
 }
 
-/* DIR/compare.svg: makespan, waiting, completion and energy of each policy as bars. */
-static int draw_comparison(const char *directory, const struct simulate_outcome *outcomes, size_t count,
-                           struct error *err)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("%s/compare.svg", directory);
-    CLEANUP(json_release) json_t *results = simulate_to_json(outcomes, count);
-
-    return picture_draw(results, path, err);
-}
-
 static int simulate(const struct simulate_options *wanted)
 {
     struct simulation simulation = {.wanted = wanted};
@@ -255,8 +241,6 @@ static int simulate(const struct simulate_options *wanted)
         rc = find_node(&simulation, &err);
     if (rc == 0)
         rc = simulate_jobs_check(&simulation.jobs, wanted->source.trace, simulation.node.gpu_count * instances, &err);
-    if (rc == 0 && wanted->plot)
-        rc = file_make_dirs(wanted->plot, 0755, &err);
     fill_options(wanted, &simulation.options);
     if (simulation.jobs.past)
         simulation.options.contention.spread = 0; /* as that past was understood */
@@ -268,8 +252,6 @@ static int simulate(const struct simulate_options *wanted)
         rc = run_one(&simulation, &outcomes[ready], &err);
     }
     cli_end_progress();
-    if (rc == 0 && wanted->plot && count > 1)
-        rc = draw_comparison(wanted->plot, outcomes, count, &err);
     if (rc == 0)
         print(wanted, outcomes, count);
     for (size_t i = 0; i < ready; i++) {

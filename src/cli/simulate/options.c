@@ -40,7 +40,6 @@ enum {
     KEY_CHECKPOINTS,
     KEY_TIMELINE,
     KEY_STEPS,
-    KEY_PLOT,
     KEY_REPLAY,
 };
 
@@ -66,7 +65,7 @@ static const struct argp_option options[] = {
      2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0,
      "a job's request: oracle, declared (nothing), recorded:COLUMN (measured, horus, faketensor, gpumemnet), or an "
-     "estimate from its workload's summary: auto, replay, gpumemnet, horus, faketensor, deepspeed "
+     "estimate from its workload's summary: auto, replay, gpumemnet, horus, faketensor "
      "(default: as the policy's setting `estimator`)",
      2},
     {"oom-retry", KEY_OOM_RETRY, "MODE", 0, "as the setting `oom_retry`", 2},
@@ -92,8 +91,6 @@ static const struct argp_option options[] = {
     {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
     {"timeline", KEY_TIMELINE, "FILE", 0, "write each GPU's state over time, under the first seed, as CSV", 4},
     {"steps", KEY_STEPS, "N", 0, "with --json: also the GPUs over time, as means over N steps", 4},
-    {"plot", KEY_PLOT, "DIR", 0, "draw the comparison and each policy's time line as SVG (needs python3-matplotlib)",
-     4},
     {"replay", KEY_REPLAY, "DIR", 0,
      "instead: decide the past of the carmad with this state directory afresh, and compare", 4},
     {0},
@@ -301,9 +298,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_STEPS:
         return take_count(&wanted->steps, "steps", arg, STEPS_MAX, state);
-    case KEY_PLOT:
-        wanted->plot = arg;
-        return 0;
     case KEY_REPLAY:
         wanted->replay = arg;
         return 0;

@@ -39,8 +39,8 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
     estimator->estimator = estimator->oracle ? NULL : estimator_find(text);
     if (!estimator->oracle && !estimator->estimator)
         return nearest_refuse(err, "estimator", text,
-                              "oracle, declared, history, recorded:COLUMN, auto, replay, gpumemnet, horus, faketensor "
-                              "or deepspeed");
+                              "oracle, declared, history, recorded:COLUMN, auto, replay, gpumemnet, horus "
+                              "or faketensor");
     return 0;
 }
 

@@ -126,7 +126,6 @@ struct simulate_options {
     size_t policy_count; /* 0: there is nothing to compare */
     const char *timeline;
     int64_t steps; /* of the time line in JSON; 0: none */
-    const char *plot;
     const char *replay;
     bool json;
 };
@@ -221,10 +220,6 @@ json_t *timeline_to_json(const struct timeline *timeline, int64_t begin_ns, doub
 
 /* Format: docs/formats/simulate.md. */
 int timeline_write_csv(const struct timeline *timeline, const char *path, struct error *err);
-
-/* DIR/timeline-POLICY.svg: memory, SM activity and power of the GPUs. */
-int timeline_draw(const struct timeline *timeline, const char *directory, const char *policy,
-                  const struct sim_node *node, struct error *err);
 
 /* ---- Replay (simulate/replay.c) ---- */
 

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/show/answer.h"
-#include "cli/show/picture.h"
 #include "cli/simulate/simulate.h"
 
 void timeline_init(struct timeline *timeline, uint32_t gpu_count)
@@ -124,39 +123,18 @@ json_t *timeline_to_json(const struct timeline *timeline, int64_t begin_ns, doub
     return json;
 }
 
-static void put_csv(const struct timeline *timeline, struct strbuf *out)
-{
-    strbuf_puts(out, "time_s,gpu,memory_bytes,sm_activity,power_w,jobs\n");
-    for (size_t i = 0; i < timeline->count; i++) {
-        const struct timeline_point *point = &timeline->points[i];
-        strbuf_printf(out, "%.3f,%" PRIu32 ",%" PRId64 ",%.4f,%.1f,", (double)point->at_ns / 1e9, point->gpu,
-                      point->used_bytes, point->activity, point->power_w);
-        for (size_t k = 0; k < point->job_count; k++)
-            strbuf_printf(out, "%s%" PRIu64, k ? " " : "", timeline->jobs[point->job_first + k]);
-        strbuf_puts(out, "\n");
-    }
-}
-
 int timeline_write_csv(const struct timeline *timeline, const char *path, struct error *err)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
 
-    put_csv(timeline, &out);
+    strbuf_puts(&out, "time_s,gpu,memory_bytes,sm_activity,power_w,jobs\n");
+    for (size_t i = 0; i < timeline->count; i++) {
+        const struct timeline_point *point = &timeline->points[i];
+        strbuf_printf(&out, "%.3f,%" PRIu32 ",%" PRId64 ",%.4f,%.1f,", (double)point->at_ns / 1e9, point->gpu,
+                      point->used_bytes, point->activity, point->power_w);
+        for (size_t k = 0; k < point->job_count; k++)
+            strbuf_printf(&out, "%s%" PRIu64, k ? " " : "", timeline->jobs[point->job_first + k]);
+        strbuf_puts(&out, "\n");
+    }
     return file_write_atomic(path, out.text, out.length, 0644, err);
-}
-
-int timeline_draw(const struct timeline *timeline, const char *directory, const char *policy,
-                  const struct sim_node *node, struct error *err)
-{
-    CLEANUP(strbuf_release) struct strbuf csv = {0};
-    CLEANUP(json_release) json_t *results = NULL;
-    CLEANUP(free_ptr) char *path = xasprintf("%s/timeline-%s.svg", directory, policy);
-
-    for (char *slash = path + strlen(directory) + 1; (slash = strchr(slash, '/'));) /* a policy's settings */
-        *slash = ',';
-    put_csv(timeline, &csv);
-    results =
-        json_pack("{s:s, s:i, s:I, s:f, s:f, s:s}", "policy", policy, "gpus", (int)timeline->gpu_count, "total_bytes",
-                  (json_int_t)node->total_bytes, "idle_w", node->idle_w, "full_w", node->full_w, "csv", csv.text);
-    return picture_draw(results, path, err);
 }

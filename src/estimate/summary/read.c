@@ -13,17 +13,11 @@ static const struct {
     [SUMMARY_TORCHINFO] = {"torchinfo", read_torchinfo},
     [SUMMARY_KERAS2] = {"Keras 2", read_keras2},
     [SUMMARY_KERAS3] = {"Keras 3", read_keras3},
-    [SUMMARY_TREE] = {"module tree", read_tree},
 };
 
 const char *summary_format_name(enum summary_format format)
 {
     return (unsigned)format < SUMMARY_FORMAT_COUNT ? formats[format].name : "unknown";
-}
-
-bool is_plain_container(const char *type)
-{
-    return strcmp(type, "Sequential") == 0 || strcmp(type, "ModuleList") == 0 || strcmp(type, "ModuleDict") == 0;
 }
 
 void fill_attention(struct reader *reader)
@@ -73,53 +67,9 @@ static char *strip_colours(const char *text, size_t *length)
     return plain;
 }
 
-static bool is_name(struct slice text)
-{
-    for (size_t i = 0; i < text.length; i++) {
-        char c = text.text[i];
-        if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.')
-            return false;
-    }
-    return text.length > 0 && (text.text[0] < '0' || text.text[0] > '9');
-}
-
-static bool is_class_name(struct slice text)
-{
-    return is_name(text) && (text.text[0] == '_' || (text.text[0] >= 'A' && text.text[0] <= 'Z'));
-}
-
-/* The line after the one at hand that is not empty. */
-static struct slice peek(const struct reader *reader)
-{
-    struct reader ahead = *reader;
-
-    while (reader_next(&ahead))
-        if (ahead.line.length > 0)
-            return slice_trim(ahead.line);
-    return (struct slice){0};
-}
-
-/* "ResNet(" over "(conv1): ...", or a model of one layer in one line. Training arguments and the like print as
- * "Type(" over something else. */
-static bool begins_tree(const struct reader *reader, struct slice line)
-{
-    struct slice name = slice_to(line, slice_find_char(line, '(')), next;
-    char type[LAYER_NAME_SIZE];
-
-    if (name.length == line.length || !is_name(name))
-        return false;
-    if (name.length + 1 == line.length) {
-        next = peek(reader);
-        return slice_starts(next, "(") && slice_find(next, "): ") < next.length;
-    }
-    copy_printable(type, sizeof type, name);
-    return is_class_name(name) && layer_kind_of_type(type, NULL) != LAYER_UNKNOWN &&
-           (slice_ends(line, ")") || slice_ends(line, " params"));
-}
-
 static bool is_any_rule(struct slice line)
 {
-    return slice_is_rule(line, "=", 3) || slice_is_rule(line, "-", 3) || slice_is_rule(line, "_", 3);
+    return slice_is_rule(line, '=', 3) || slice_is_rule(line, '-', 3) || slice_is_rule(line, '_', 3);
 }
 
 /* "Layer (type)" heads several formats: the rule over it tells them apart, or else the first row. */
@@ -127,11 +77,11 @@ static enum summary_format format_of_header(const struct reader *reader, struct 
 {
     struct reader ahead = *reader;
 
-    if (!slice_starts(line, "Layer (type)") || slice_is_rule(before, "=", 8))
+    if (!slice_starts(line, "Layer (type)") || slice_is_rule(before, '=', 8))
         return SUMMARY_TORCHINFO;
-    if (slice_is_rule(before, "_", 8))
+    if (slice_is_rule(before, '_', 8))
         return SUMMARY_KERAS2;
-    if (slice_is_rule(before, "-", 8))
+    if (slice_is_rule(before, '-', 8))
         return SUMMARY_TORCHSUMMARY;
     while (reader_next(&ahead)) {
         struct slice row = slice_trim(ahead.line);
@@ -158,13 +108,15 @@ static bool find_format(struct reader *reader, enum summary_format *format)
             *format = cell.text == line.text ? format_of_header(reader, line, before) : SUMMARY_KERAS3;
             return true;
         }
-        if (begins_tree(reader, line)) {
-            *format = SUMMARY_TREE;
-            return true;
-        }
         before = line;
     }
     return false;
+}
+
+/* PyTorch's modules that do nothing but hold others. */
+static bool is_plain_container(const char *type)
+{
+    return strcmp(type, "Sequential") == 0 || strcmp(type, "ModuleList") == 0 || strcmp(type, "ModuleDict") == 0;
 }
 
 /* A container without layers: an empty sequence, as some models have for a shortcut, hands its input on; timm's pooling
@@ -259,8 +211,8 @@ static int read_text(struct reader *reader, const char *text, size_t length)
         reader->next += 3;
     if (!find_format(reader, &summary->format))
         return reader_error_at(reader, 1,
-                               "no model summary: print it with torchsummary, torchinfo, Keras' model.summary() or "
-                               "print(model)");
+                               "no model summary: print it with torchsummary, torchinfo or Keras' model.summary() "
+                               "(print(model) shows no shapes)");
     ret = formats[summary->format].read(reader);
     if (ret)
         return ret;
@@ -268,7 +220,7 @@ static int read_text(struct reader *reader, const char *text, size_t length)
         return reader_error(reader, "the %s summary has no layers", formats[summary->format].name);
     settle_empty(reader->list);
     warn_unknown(reader);
-    if (summary->format == SUMMARY_TREE || summary->format == SUMMARY_TORCHINFO)
+    if (summary->format == SUMMARY_TORCHINFO)
         warn_shared(reader);
     count_layers(reader->list);
     return 0;

@@ -1,19 +1,12 @@
-/* Reads a model summary: torchsummary, torchinfo, Keras 2 and 3, an annotated module tree. One file per format; the
- * format is found by looking. Pure: works on text in memory. */
+/* Reads a model summary: torchsummary, torchinfo, Keras 2 and 3. One file per format; the format is found by looking.
+ * Pure: works on text in memory. */
 #ifndef CARMA_ESTIMATE_READ_H
 #define CARMA_ESTIMATE_READ_H
 
 #include "base/error.h"
 #include "estimate/layers.h"
 
-enum summary_format {
-    SUMMARY_TORCHSUMMARY,
-    SUMMARY_TORCHINFO,
-    SUMMARY_KERAS2,
-    SUMMARY_KERAS3,
-    SUMMARY_TREE,
-    SUMMARY_FORMAT_COUNT
-};
+enum summary_format { SUMMARY_TORCHSUMMARY, SUMMARY_TORCHINFO, SUMMARY_KERAS2, SUMMARY_KERAS3, SUMMARY_FORMAT_COUNT };
 const char *summary_format_name(enum summary_format format);
 
 #define SUMMARY_MAX_BYTES    ((size_t)8 << 20)

@@ -9,10 +9,6 @@ int read_torchsummary(struct reader *reader);
 int read_torchinfo(struct reader *reader);
 int read_keras2(struct reader *reader);
 int read_keras3(struct reader *reader);
-int read_tree(struct reader *reader);
-
-/* PyTorch's modules that do nothing but hold others. */
-bool is_plain_container(const char *type);
 
 /* Attention layers without shown parameters get those of four projections of their width, with biases, 4 E (E + 1), and
  * a warning. Not those that have been counted where they were called first, which a reader marks by this for their

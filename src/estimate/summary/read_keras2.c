@@ -103,7 +103,7 @@ static int read_table(struct keras_table *table, const struct places *places)
 
     while (reader_next(reader)) {
         struct slice line = slice_trim(reader->line);
-        if (slice_is_rule(line, "=", 8)) {
+        if (slice_is_rule(line, '=', 8)) {
             ret = keras_end_row(table);
             if (ret || rows)
                 return ret ? ret : keras_finish(table);

@@ -186,16 +186,12 @@ size_t slice_find_char(struct slice slice, char c)
     return found ? (size_t)(found - slice.text) : slice.length;
 }
 
-bool slice_is_rule(struct slice slice, const char *character, size_t least)
+bool slice_is_rule(struct slice slice, char character, size_t least)
 {
-    size_t length = strlen(character);
-
-    if (slice.length < least || slice.length % length)
-        return false;
-    for (size_t i = 0; i < slice.length; i += length)
-        if (memcmp(slice.text + i, character, length) != 0)
+    for (size_t i = 0; i < slice.length; i++)
+        if (slice.text[i] != character)
             return false;
-    return true;
+    return slice.length >= least;
 }
 
 static bool continues_character(char c)

@@ -78,7 +78,7 @@ bool slice_ends(struct slice slice, const char *text);
 size_t slice_find(struct slice slice, const char *text);
 size_t slice_find_char(struct slice slice, char c);
 /* All of it, at least `least` bytes, is the one character. */
-bool slice_is_rule(struct slice slice, const char *character, size_t least);
+bool slice_is_rule(struct slice slice, char character, size_t least);
 /* Bytes before character (not byte) number `column`; its length where it is shorter. */
 size_t slice_column(struct slice slice, size_t column);
 size_t slice_columns(struct slice slice); /* its characters */

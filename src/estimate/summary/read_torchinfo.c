@@ -274,7 +274,7 @@ int read_torchinfo(struct reader *reader)
         struct slice line = slice_trim(reader->line);
         if (line.length == 0)
             continue;
-        if (slice_is_rule(line, "=", 8)) {
+        if (slice_is_rule(line, '=', 8)) {
             /* without an input there are no sizes after the counts */
             counted = table.footer.counts[FOOTER_NON_TRAINABLE].line > 0;
             if (counted && !table.footer.operations.line)

@@ -150,7 +150,7 @@ int read_torchsummary(struct reader *reader)
         struct slice line = slice_trim(reader->line);
         if (line.length == 0)
             continue;
-        if (slice_is_rule(line, "=", 8) || slice_is_rule(line, "-", 8)) {
+        if (slice_is_rule(line, '=', 8) || slice_is_rule(line, '-', 8)) {
             rules++;
             continue;
         }

@@ -1,6 +1,6 @@
-/* carma-monitor: looks at the GPUs once a period and writes its readings to stdout. They are frames (gpu/frame.h) for
- * the daemon or a table for people. It is its own program because it runs the vendor's driver: a call that hangs or
- * corrupts memory takes this child, not the daemon. */
+/* carma-monitor: looks at the GPUs once a period and writes its readings to stdout, as frames (gpu/frame.h). It is its
+ * own program because it runs the vendor's driver: a call that hangs or corrupts memory takes this child, not the
+ * daemon. */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +22,11 @@
 #include "gpu/dcgm/dcgm.h"
 #include "gpu/frame.h"
 #include "gpu/monitor/chain.h"
-#include "gpu/monitor/table.h"
 #include "gpu/nvml/inspect.h"
 #include "gpu/nvml/nvml.h"
 
 /* How long a single look waits for a first interval of SM activity: GPM's own time, and a little more. */
-#define ONCE_INTERVAL_NS (150 * NS_PER_MS)
-#define PERIOD_MAX_MS    (24 * 3600 * INT64_C(1000))
+#define PERIOD_MAX_MS (24 * 3600 * INT64_C(1000))
 
 struct settings {
     const char *library;
@@ -37,8 +35,6 @@ struct settings {
     _Atomic int *progress; /* mapped, shared with carmad; or NULL */
     bool gpm, further;     /* whether GPM is asked, and the sources after NVML */
     int64_t period_ns;     /* node time */
-    bool once;
-    bool text;
     bool inspect;
 };
 
@@ -51,8 +47,6 @@ static const struct argp_option options[] = {
     {"period-ms", 'p', "N", 0, "Milliseconds of node time between two looks (default: 1000)", 0},
     {"skip", OPTION_SKIP, "MASK", 0, "GPUs not to touch: a bit for each NVML index (default: 0)", 0},
     {"progress-fd", OPTION_PROGRESS, "FD", OPTION_HIDDEN, "carmad's: shared memory for the index that is touched", 0},
-    {"once", 'o', NULL, 0, "Look once, over a short interval, and end", 0},
-    {"text", 't', NULL, 0, "Print a table for people, as on a terminal, instead of frames", 0},
     {"inspect", OPTION_INSPECT, NULL, 0, "Print facts of the driver and its GPUs, for carma doctor, and end", 0},
     {0},
 };
@@ -102,12 +96,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
             argp_failure(state, 2, 0, "--period-ms: %s", err.text);
         else
             settings->period_ns = period_ms * NS_PER_MS;
-        return 0;
-    case 'o':
-        settings->once = true;
-        return 0;
-    case 't':
-        settings->text = true;
         return 0;
     case OPTION_INSPECT:
         settings->inspect = true;
@@ -159,34 +147,20 @@ static int write_all(int fd, const char *bytes, size_t count)
 static int watch(const struct settings *settings, int fd, struct gpu_chain *chain, struct error *err)
 {
     int64_t period_ns = nodetime_to_wall_ns(settings->period_ns);
-    int64_t deadline_ns;
+    int64_t deadline_ns = nodetime_monotonic_wall_ns();
     CLEANUP(free_ptr) struct gpu_node_reading *reading = xcalloc(1, sizeof *reading);
     CLEANUP(strbuf_release) struct strbuf out = {0};
 
-    if (settings->once) {
-        int rc = gpu_chain_read(chain, reading, err);
-        if (rc < 0)
-            return rc;
-        deadline_ns = nodetime_monotonic_wall_ns() + nodetime_to_wall_ns(ONCE_INTERVAL_NS);
-        if (!wait_until(fd, deadline_ns))
-            return 0;
-    }
-    deadline_ns = nodetime_monotonic_wall_ns();
     for (;;) {
         int64_t now_ns;
         int rc = gpu_chain_read(chain, reading, err);
         if (rc < 0)
             return rc;
         strbuf_clear(&out);
-        if (settings->text)
-            gpu_table_format(reading, &out);
-        else
-            gpu_frame_encode(reading, &out);
+        gpu_frame_encode(reading, &out);
         rc = write_all(fd, out.text, out.length);
         if (rc < 0)
             return rc == -EPIPE ? 0 : error_set(err, -rc, "cannot write to stdout: %s", strerror(-rc));
-        if (settings->once)
-            return 0;
         /* Deadlines lie a whole number of periods after the start, so that no delay adds up; those missed are left. */
         now_ns = nodetime_monotonic_wall_ns();
         deadline_ns += period_ns;
@@ -239,8 +213,9 @@ int main(int argc, char **argv)
         return 2;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
-    settings.text |= isatty(STDOUT_FILENO) == 1;
-    rc = nodetime_init(&err);
+    rc = isatty(STDOUT_FILENO) && !settings.inspect
+             ? error_set(&err, EINVAL, "its readings are for programs: run carma monitor, which prints them as CSV")
+             : nodetime_init(&err);
     /* A driver's prints to stdout must not get between the frames. */
     fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (rc == 0 && (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0))
