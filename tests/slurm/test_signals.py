@@ -48,7 +48,7 @@ class Conversation:
             with self.plugin:
                 while self.go():
                     pass
-        self.helper.wait()
+        self.status = self.helper.wait()
 
     def come(self, moment):
         if moment == self.moment:
@@ -105,8 +105,8 @@ def main():
             one = Conversation(folder, sys.argv[1], verb, getattr(signal, name), moment)
         lines = one.said.splitlines()
         last = lines[-1] if lines and lines[-1].startswith(b"end") else None
-        if (one.asked, last) != wanted(verb, name, moment):
-            wrong.append(f"{verb}, {name} at question {moment}: {one.asked}, {one.said}, not {wanted(verb, name, moment)}")
+        if (one.asked, last) != wanted(verb, name, moment) or last == b"end 0" and one.status != 0:
+            wrong.append(f"{verb}, {name} at question {moment}: {one.asked}, {one.said}, status {one.status}, not {wanted(verb, name, moment)}")
     assert not wrong, "\n" + "\n".join(wrong)
     print(f"{len(tries)} signals")
     return 0

@@ -116,6 +116,7 @@ static int start(struct step *step)
     code = grant.code ? grant.code : grant_join(step, &grant);
     if (code)
         ending_hand_back(step, code, grant.why.text);
+    json_decref(grant.lease);
     return code ? 1 : 0;
 }
 
