@@ -81,7 +81,8 @@ CORE = [
     "policy/mug", "policy/round_robin",
     "gpus/allotment", "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/vacancy", "waiting/autocluster", "waiting/order", "waiting/places",
     "waiting/depend", "waiting/array", "users", "jobs", "core",
-    "idle", "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/turn", "waiting/backfill", "decide",
+    "idle", "crash", "gpus/apply_gpu", "snapshot", "dump",
+    "apply/reserved", "apply/reconfigured", "apply/placed", "apply/memory", "apply/wants", "apply/enter_state", "apply", "place", "waiting/reserve", "waiting/turn", "waiting/backfill", "decide",
     "reason",
 ]
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}

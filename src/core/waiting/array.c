@@ -1,4 +1,4 @@
-/* How this file works: enter_state (apply.c) tells of each job that begins to wait (array_admit) and that is held or
+/* How this file works: enter_state (apply/) tells of each job that begins to wait (array_admit) and that is held or
  * has ended (array_dismiss), and then lets others take the place that has become free (array_open). A job's own part in
  * it is job.array_waits, which snapshots have; the array's counts follow from its jobs. */
 #include "core/waiting/array.h"

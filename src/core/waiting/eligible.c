@@ -2,7 +2,7 @@
  * from the top. The first row that keeps the job gives the reason.
  *
  * Who asks: the order of jobs (order.c), the passes (backfill.c), the explanation (reason.c), and the end of a
- * reservation (apply.c: step_aside). They ask this file alone, so a row is enough.
+ * reservation (apply/reserved.c: step_aside). They ask this file alone, so a row is enough.
  *
  * To add a rule: its code and sentence (reasons.def), a function that tests and fills in the numbers, and a row at the
  * end with all records at which the answer may turn. At any other, the job that has GPUs reserved is not asked again,

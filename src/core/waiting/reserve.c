@@ -1,7 +1,8 @@
 /* How this file works: reserve_gpus asks for whom GPUs are due: the head (fifo), or chosen_fairly. choose_reserved
- * takes those that are likely to be free first. The reservation ends as the job starts or waits no more (apply.c), and
- * under fair turns after a time (until_ns). There it costs its user nothing: while others wait, it is refused or ended
- * where it is in vain (is_kept_in_vain), and for starved jobs a user has one in a time (was_kept_lately). */
+ * takes those that are likely to be free first. The reservation ends as the job starts or waits no more
+ * (apply/reserved.c), and under fair turns after a time (until_ns). There it costs its user nothing: while others wait,
+ * it is refused or ended where it is in vain (is_kept_in_vain), and for starved jobs a user has one in a time
+ * (was_kept_lately). */
 #include "core/waiting/reserve.h"
 
 #include "base/units.h"
