@@ -23,7 +23,7 @@ METRICS = ("sm_activity", "sm_occupancy", "dram_activity", "tensor_activity", "p
 TRAFFIC = ("pcie_tx", "pcie_rx")  # bytes a second; the others are shares of 0 to 1
 _SOURCES = ("none", "gpm", "dcgm", "utilization")
 _KINDS = ("whole", "partitioned", "instance")
-_HAS_MEMORY, _HAS_PROCESSES, _HAS_UTILIZATION, _HAS_POWER, _HAS_ENERGY = 1, 2, 4, 8, 16
+_HAS_MEMORY, _HAS_UTILIZATION, _HAS_POWER, _HAS_ENERGY = 1, 4, 8, 16
 
 _MAGIC, _VERSION = 0x55504743, 6
 _HEADER, _NODE = struct.Struct("=4I"), struct.Struct("=q2I160s")
@@ -50,7 +50,7 @@ def _text(field):
 
 def _gpu(payload, at):
     fields = _GPU.unpack_from(payload, at)
-    uuid, parent, name, index, _, _, kind, valid, error, _, _, _, utilization, processes, xid = fields[:15]
+    uuid, parent, name, index, _, _, kind, valid, error, _, _, _, utilization, processes = fields[:14]
     total, _, used, power, energy = fields[19:24]
     metrics = {}
     for m, metric in enumerate(METRICS):
@@ -62,7 +62,7 @@ def _gpu(payload, at):
     listed = [_PROCESS.unpack_from(payload, at + p * _PROCESS.size) for p in range(min(processes, _MOST_LISTED))]
     return at + len(listed) * _PROCESS.size, SimpleNamespace(
         uuid=_text(uuid), parent=_text(parent), name=_text(name), index=index, kind=_KINDS[kind], error=error,
-        processes=processes, tells_processes=bool(valid & _HAS_PROCESSES), xid=xid, mps=any(mps == 1 for _, mps, _ in listed), metrics=metrics,
+        processes=processes, mps=any(mps == 1 for _, mps, _ in listed), metrics=metrics,
         total_bytes=total if valid & _HAS_MEMORY else None, used_bytes=used if valid & _HAS_MEMORY else None,
         power_w=power / 1e3 if valid & _HAS_POWER else None, energy_j=energy / 1e3 if valid & _HAS_ENERGY else None,
         utilization=utilization / 1000 if valid & _HAS_UTILIZATION else None)
@@ -88,11 +88,7 @@ def readings(stream):
 def last_words(path):
     """The last line of a program's output."""
     with open(path, "rb") as output:
-        return last_line(output.read())
-
-
-def last_line(output):
-    lines = output[-4096:].decode("utf-8", "replace").split("\n")
+        lines = output.read()[-4096:].decode("utf-8", "replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "it says nothing")
 
 
