@@ -235,7 +235,12 @@ def models():
     if len({str(each["estimate"]) for each in same[1]["jobs"]}) != 2 or same[1]["jobs"][0]["estimate"]["bytes"] is None:
         sys.exit(f"equal models have other estimates: {same[1]}")
     expect("models beyond the bound", submit([model(4000, 1 + i) for i in range(4)]), 413, "job 4 of the request: with its model the models of the request")
-    layers = {"hf_config": None, "batch_size": 1, "summary": "Net(\n  (0-39999): 40000 x Linear(in_features=8, out_features=8)\n)\n"}
+    rows = "".join(f"Linear-{i} [-1, 8] 72\n" for i in range(1, 40001))
+    heads = f"{'-' * 64}\nLayer (type) Output Shape Param #\n{'=' * 64}\n"
+    ends = f"{'=' * 64}\nTotal params: 2,880,000\nTrainable params: 2,880,000\nNon-trainable params: 0\n{'-' * 64}\n"
+    sizes = "".join(f"{what} (MB): {mb}\n" for what, mb in
+                    (("Input size", 1), ("Forward/backward pass size", 2.44), ("Params size", 10.99), ("Estimated Total Size", 14.43)))
+    layers = {"hf_config": None, "batch_size": 1, "summary": heads + rows + ends + sizes + "-" * 64}
     expect("layers beyond it", submit([{**model(1), **layers, "batch_size": 1 + i} for i in range(3)]), 413, "job 3 of the request: with its")
     expect("one that is too large", submit([model(10000)] * 2 + [{**model(10000), "method": "accumulate=2"}]), 400, "it has too many layers")
     little = beside_the_loop_s(1)

@@ -57,6 +57,9 @@ cat >script <<'END'
 echo "task $SLURM_ARRAY_TASK_ID"
 END
 two=$(array script)
+run edit "${two}_2" priority=-1 # a row speaks for jobs that are like it alone
+[ "$(unfinished)" = "${two}_[1-3]:H ${two}_2:H " ] || fail "carma queue: $(unfinished)"
+run edit "${two}_2" priority=
 [ "$(unfinished)" = "${two}_[1-3]:H " ] || fail "carma queue: $(unfinished)"
 run release @
 run wait "$two"

@@ -85,7 +85,7 @@ while IFS='|' read -r status error options; do
 done <<'ERRORS'
 1|there is no GPU 7: carma gpus lists them|--gpus 7 --user 4242 --for 1h
 1|no user 'ada' has had a job here: name one that has, or say a uid|--gpus 0 --user ada --for 1h
-2|'0-x' is neither a number, a range nor a UUID: 0-1,3 are three (carma gpus)|--gpus 0-x --user 1 --for 1h
+2|'0-x' is no GPU's number: 0-1,3 are three (carma gpus)|--gpus 0-x --user 1 --for 1h
 2|'GPU-0' is no GPU's number: write them like 0-1,3 (carma gpus lists them)|--gpus 1,GPU-0 --user 1 --for 1h
 2|'0-64' are more than 64 GPUs, the most of one reservation|--gpus 0-64 --user 1 --for 1h
 2|'soon' is not a time: write it like now+2hours, 22:00 or 2026-12-01T08:00|--gpus 0 --user 1 --from soon --for 1h

@@ -80,7 +80,7 @@ cancel "$none"
 until_field "$next" state COMPLETED
 expect_field "$none" gpu_ns 0
 for row in '-G 0 --gpu-memory 4G|--gpu-memory is about GPUs' '--gpu-type a100|its GPUs are 1 x NVIDIA H200 ' '--gpu-type >=40|compares with no size' \
-    '--exclude-gpu 0|1 GPU needed of those of --exclude-gpu 0, the node has 0' '--exclude-gpu 0-0|those of --exclude-gpu 0, the node has 0' '--exclude-gpu 0-7|there is no GPU 7 here' '--exclude-gpu x|neither a number'; do
+    '--exclude-gpu 0|1 GPU needed of those of --exclude-gpu 0, the node has 0' '--exclude-gpu 0-0|those of --exclude-gpu 0, the node has 0' '--exclude-gpu 0-7|there is no GPU 7 here' '--exclude-gpu x|is no GPU'; do
     # shellcheck disable=SC2086
     run submit ${row%%|*} -- true
     grep -qF -e "${row#*|}" "$T/err" || fail "$said: $(cat "$T/err")"

@@ -41,8 +41,7 @@ int gpu_list_next(char **rest, struct gpu_list_item *item, struct error *err)
     dash = strchr(text, '-');
     if (!read_number(text, dash ? (size_t)(dash - text) : strlen(text), &item->first) ||
         !read_number(dash ? dash + 1 : text, strlen(dash ? dash + 1 : text), &item->last))
-        return error_set(err, EINVAL, "'%.60s' is neither a number, a range nor a UUID: 0-1,3 are three (carma gpus)",
-                         text);
+        return error_set(err, EINVAL, "'%.60s' is no GPU's number: 0-1,3 are three (carma gpus)", text);
     if (item->last < item->first)
         return error_set(err, EINVAL, "'%.60s' is no range: the smaller number goes first", text);
     return 1;

@@ -74,8 +74,8 @@ const struct argp edit_argp = {
     .args_doc = "[IDS...] FIELD=VALUE...",
     .doc = "Change what waiting jobs ask for. FIELD is an option of carma submit: job-name, gpus, gpu-memory, "
            "gpu-type, exclude-gpu, max-slowdown, mps-threads, mps-memory-limit, cpus, memory, share, exclusive (yes or "
-           "no), account, tag, priority, begin, time, signal, notify, on-end or requeue. Nothing behind the = takes it "
-           "back.\v" CLI_IDS_HELP,
+           "no), account, tag, priority, begin, deadline, time, idle-limit, signal, notify, on-end or requeue. Nothing "
+           "behind the = takes it back.\v" CLI_IDS_HELP,
 };
 
 int cmd_edit(struct cli *cli, int argc, char **argv)

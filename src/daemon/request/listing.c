@@ -27,10 +27,11 @@ struct wanted {
     bool last; /* the last of them, not the first */
 };
 
-/* The jobs of an array follow one another. Those that wait alike, for the first time, are listed by their first. */
+/* The jobs of an array follow one another. Those that wait for the first time and want the same as the first of them
+ * are listed by it; one that was edited stands for itself. */
 struct fold {
     uint64_t array;
-    bool listed[JOB_STATE_COUNT];
+    const struct record_submitted *listed[JOB_STATE_COUNT]; /* what the first of that state wants; NULL: none yet */
 };
 
 struct listing {
@@ -63,15 +64,14 @@ static bool can_fold(const struct job_view *view)
 /* Whether an earlier one stands for it. */
 static bool is_folded(struct fold *fold, const struct wanted *wanted, const struct job_view *view)
 {
-    bool listed;
-
     if (!wanted->folded || !can_fold(view))
         return false;
     if (fold->array != view->wants->array)
         *fold = (struct fold){.array = view->wants->array};
-    listed = fold->listed[view->state];
-    fold->listed[view->state] = true;
-    return listed;
+    if (fold->listed[view->state])
+        return fold->listed[view->state] == view->wants;
+    fold->listed[view->state] = view->wants;
+    return false;
 }
 
 /* Those for which it stands, itself included, and the index of the last of them. */
@@ -81,7 +81,8 @@ static uint64_t count_folded(struct selection *selection, const struct job_view 
     uint64_t count = 0;
 
     for (; other && other->wants->array == view->wants->array; other = other->hh.next)
-        if (selection_has(selection, other) && can_fold(other) && other->state == view->state) {
+        if (selection_has(selection, other) && can_fold(other) && other->state == view->state &&
+            other->wants == view->wants) {
             count++;
             end = other;
         }
@@ -141,7 +142,7 @@ static void add(struct listing *listing, const struct job_view *view)
     CLEANUP(free_ptr) char *text = NULL;
     uint32_t last;
 
-    if (listing->wanted.folded && can_fold(view)) {
+    if (listing->wanted.folded && can_fold(view) && listing->fold.listed[view->state] == view->wants) {
         json_t *array = json_object_get(json, "array");
         json_object_set_new(array, "folded",
                             json_integer((json_int_t)count_folded(&listing->wanted.selection, view, &last)));
