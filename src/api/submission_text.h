@@ -12,6 +12,9 @@ struct job_spec;
 #define OWNER_NO_GID  (-1) /* the uid has no entry: `user` is its number */
 #define OWNER_UNKNOWN (-2) /* nobody has looked */
 
+/* In the place of one that was refused, as it could not be stored, while its records are there and its end is not. */
+#define SUBMISSION_WITHDRAWN "{\"withdrawn\":true}"
+
 struct owner {
     char *user; /* owned */
     int64_t gid;

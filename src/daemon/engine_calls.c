@@ -32,7 +32,7 @@ static bool fold(struct daemon *daemon, const struct record *record)
     captures_drop(daemon->captures, record->job);
     if (view->withdrawn) {
         views_remove(&daemon->views, view);
-        return false;
+        return true;
     }
     totals_end(daemon->totals, view);
     view->activity_permille = core_observed_activity(daemon->core, view->wants->uid, job_view_workload(view));
@@ -94,8 +94,10 @@ static void store_ended(struct daemon *daemon, struct store_batch *batch, uint64
 {
     const struct job_view *view = views_find(&daemon->views, job);
 
-    if (!view)
+    if (!view) { /* it was withdrawn */
+        store_batch_drop_spec(batch, job);
         return;
+    }
     store_view(batch, view);
     store_batch_drop_environment(batch, job); /* nobody starts it again */
 }
@@ -104,7 +106,7 @@ static void store_ended(struct daemon *daemon, struct store_batch *batch, uint64
 static void store_changed(struct daemon *daemon, struct store_batch *batch)
 {
     for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        if (job_view_is_changed(view))
+        if (job_view_is_changed(view) && !view->withdrawn)
             store_view(batch, view);
 }
 

@@ -32,7 +32,10 @@ static int take_spec(uint64_t job, const char *json, void *user)
     struct error err;
 
     if (submission_from_text(json, &spec, &estimate, &owner, &err) != 0) {
-        set_aside(views_add_unknown(&daemon->views, job), "its submission cannot be read: %s", err.text);
+        view = views_add_unknown(&daemon->views, job);
+        view->hidden = view->withdrawn = strcmp(json, SUBMISSION_WITHDRAWN) == 0;
+        if (!view->withdrawn)
+            set_aside(view, "its submission cannot be read: %s", err.text);
         free(owner.user);
         return 0;
     }

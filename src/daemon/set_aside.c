@@ -64,7 +64,8 @@ void set_aside_what_disagrees(struct daemon *daemon)
 
         if (agrees(view, job))
             continue;
-        set_aside(view, "its stored state does not follow from its records");
+        if (!view->withdrawn) /* which has no row of its state */
+            set_aside(view, "its stored state does not follow from its records");
         if (job)
             take_from_core(daemon, view, job);
         else
@@ -83,10 +84,15 @@ static void take_out(struct daemon *daemon, struct job_view *view)
 
 void set_aside_from_queue(struct daemon *daemon)
 {
-    for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
+    for (struct job_view *view = daemon->views.jobs, *next; view; view = next) {
         bool has_gpus = job_state_has_gpus(view->state);
         CLEANUP(free_ptr) char *message = NULL;
 
+        next = view->hh.next;
+        if (view->withdrawn && core_find_job(daemon->core, view->id)) { /* and removed with its end */
+            take_out(daemon, view);
+            continue;
+        }
         if (!view->unreadable || (view->state < JOB_STATE_COUNT && job_state_ended(view->state)))
             continue;
         if (view->state >= JOB_STATE_COUNT) {

@@ -13,7 +13,8 @@ __attribute__((format(printf, 2, 3))) void set_aside(struct job_view *view, cons
 /* Once the records are in the core: the core is right where the stored rows of jobs differ. */
 void set_aside_what_disagrees(struct daemon *daemon);
 
-/* Once all is loaded: takes those that wait out of the queue, and tells of all. One that runs is left to end. */
+/* Once all is loaded: takes those that wait out of the queue, and tells of all. One that runs is left to end. Those
+ * that were refused when the disk was full are cancelled, and told to nobody. */
 void set_aside_from_queue(struct daemon *daemon);
 
 #endif

@@ -3,11 +3,12 @@
 . "$(dirname "$0")/node.sh"
 start_all a100x4-40g 600 --set settle=0s
 
-# may_grow YES: whether carmad's files may grow beyond a few pages.
+# may_grow YES: whether carmad's files may grow beyond a few pages, or beyond so many bytes.
 may_grow() {
     python3 -c 'import resource, sys
 hard = resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE)[1]
-resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (hard if sys.argv[2] else 8192, hard))' "$daemon" "$1"
+soft = {"": 8192, "yes": hard}.get(sys.argv[2])
+resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (soft or int(sys.argv[2]), hard))' "$daemon" "$1"
 }
 
 # none_but LAST WHEN: nothing shows that more jobs than those up to LAST were submitted.
@@ -61,3 +62,34 @@ assert next(csv.DictReader(sys.stdin))["ended"] == "2"' || fail "$when: $("$CARM
 done
 stop_daemon
 "$CARMA" admin verify --state "$STATE" >"$T/out" 2>&1 || fail "the store: $(cat "$T/out")"
+
+# The disk has space again for a refused job's records, not for its end, and then the machine loses power.
+rm -rf "$STATE"
+start_daemon --set settle=0s
+expect_id 1 -W -- true
+while read -r options; do
+    frames=$(sed 's/.* frames 0*\([0-9]*\) .*/\1/' "$STATE/store.mark") again=$(grep -c "storing works again" "$T/daemon.log")
+    may_grow $((32 + 4120 * frames))
+    # shellcheck disable=SC2086
+    expect_error 1 "cannot store it now" submit $options -- true
+    until [ "$(grep -c "storing works again" "$T/daemon.log")" -gt "$again" ]; do
+        frames=$((frames + 1))
+        may_grow $((32 + 4120 * frames))
+        sleep 1.1 # it tries once a second
+    done
+    stop_daemon KILL
+    "$CARMA" admin verify --state "$STATE" >"$T/out" 2>&1 || fail "$options: the store: $(cat "$T/out")"
+    grep -q ", 1 submissions," "$T/out" && fail "$options: its records were not stored: $(cat "$T/out")"
+    start_daemon --set settle=0s
+    none_but 1 "$options, after a kill"
+done <<END
+
+--hold
+--gpus 0
+--array 0-2
+END
+restart_daemon --set settle=0s
+none_but 1 "after a restart"
+grep "set aside" "$T/daemon.log" && fail "a refused job is told of"
+stop_daemon
+"$CARMA" admin verify --state "$STATE" | grep -q ", 1 submissions," || fail "something is left of refused jobs"

@@ -46,6 +46,8 @@ static int verify_spec(uint64_t job, const char *json, void *user, struct error 
     int rc = submission_from_text(json, &spec, &estimate, &owner, err);
 
     free(owner.user);
+    if (rc && strcmp(json, SUBMISSION_WITHDRAWN) == 0)
+        rc = 0;
     array_reserve(verification->submitted, verification->capacity, verification->specs + 1);
     verification->submitted[verification->specs++] = job;
     if (rc)

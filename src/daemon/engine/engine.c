@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "api/submission_text.h"
 #include "base/handle.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -20,7 +21,7 @@
 
 struct stored_spec {
     uint64_t job;
-    char *json; /* owned */
+    char *json; /* owned; NULL: the job is withdrawn */
 };
 
 struct waiter {
@@ -62,14 +63,14 @@ static struct engine_turn *turn_new(struct engine *engine)
     return turn;
 }
 
-/* The jobs of an array stand side by side, and share their text: `kept` of those before it are left. */
-static void free_spec(const struct engine_turn *turn, size_t kept, size_t i)
+/* The jobs of an array stand side by side, and share their text. Called for all of them, the first first. */
+static void free_spec(const struct engine_turn *turn, size_t i)
 {
     char *json = turn->specs[i].json;
 
-    if ((i + 1 < turn->spec_count && turn->specs[i + 1].json == json) || (kept && turn->specs[kept - 1].json == json))
-        return;
-    free(json);
+    turn->specs[i].json = NULL;
+    if (i + 1 == turn->spec_count || turn->specs[i + 1].json != json)
+        free(json);
 }
 
 static void turn_free(struct engine_turn *turn)
@@ -77,7 +78,7 @@ static void turn_free(struct engine_turn *turn)
     if (!turn)
         return;
     for (size_t i = 0; i < turn->spec_count; i++)
-        free_spec(turn, 0, i);
+        free_spec(turn, i);
     free(turn->specs);
     free((char *)turn->request.id);
     free(turn->ended);
@@ -197,7 +198,7 @@ static void commit(struct engine *engine, struct engine_turn *turn)
     struct store_batch *batch = store_batch_new();
 
     for (size_t i = 0; i < turn->spec_count; i++)
-        store_batch_spec(batch, turn->specs[i].job, turn->specs[i].json);
+        store_batch_spec(batch, turn->specs[i].job, turn->specs[i].json ? turn->specs[i].json : SUBMISSION_WITHDRAWN);
     if (turn->request.id)
         store_batch_request(batch, &turn->request);
     for (size_t i = 0; i < turn->records.count; i++)
@@ -218,18 +219,13 @@ static void on_retry(uv_timer_t *timer)
 
 static void drop_spec(struct engine_turn *turn, uint64_t job)
 {
-    size_t kept = 0;
-
     for (size_t i = 0; i < turn->spec_count; i++)
         if (turn->specs[i].job == job)
-            free_spec(turn, kept, i);
-        else
-            turn->specs[kept++] = turn->specs[i];
-    turn->spec_count = kept;
+            free_spec(turn, i);
 }
 
 /* The submitter is told that nothing was accepted: the job must not run once the disk has space again, and nobody sees
- * it. */
+ * it. Its end is of a later turn, which may not be stored: what is stored in its spec's place tells the next start. */
 static void withdraw_submissions(struct engine *engine, struct engine_turn *turn)
 {
     if (turn->request.id)

@@ -106,7 +106,9 @@ void runs_reconcile(struct runs *runs)
     cgroup_remove_left();
     try_device_filters(runs);
     run_directories_sweep(runs->directory, is_known_launch, &runs->daemon->views);
-    for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
+    for (struct job_view *view = runs->daemon->views.jobs, *next; view; view = next) {
+        next = view->hh.next; /* one that was withdrawn is removed with its end */
         if (job_state_has_gpus(view->state))
             reconcile(runs, view);
+    }
 }
