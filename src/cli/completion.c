@@ -126,9 +126,9 @@ struct offers {
     FILE *out;
     const char *typed;                /* how they begin */
     const char *before;               /* what stands before them in the same word: "--policy=th" for "th" */
-    char *option;                     /* owned; whose argument is typed, perhaps: the word before */
+    char *option;                     /* owned; the word before them: an option may take them as its argument */
     const struct argp_option *wanted; /* that option, if it takes one */
-    const char *group;                /* whose commands are offered; NULL: the first words */
+    const char *group;                /* as admin: its commands are offered. NULL: the first words are */
 };
 
 static void offer(const struct offers *offers, const char *word, const char *meaning)
@@ -257,7 +257,7 @@ static void offer_of_command(struct offers *offers, const struct command *comman
     }
 }
 
-/* The word that is typed, and the option whose argument it may be. */
+/* Finds the typed word, and the word before it, which may be an option that takes it as its argument. */
 static void find_typed(struct offers *offers, char **words, int count)
 {
     const char *last = words[count - 1], *equals = strchr(last, '='), *option = count > 1 ? words[count - 2] : "";

@@ -65,7 +65,7 @@ void apply_placed(struct core *core, struct job *job, const struct record *recor
         job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
         gpu_add_resident(gpu, job, record->at_ns);
         if (core_gates_slowdown(core))
-            gpu_opens(core, gpu); /* who of several pays, and how much, may be better for another job than before */
+            gpu_opens(core, gpu); /* beside this job, another may be slowed less than it would have been before */
         if (closes_gpu(core, job, placed)) {
             gpu_set_settling(core, gpu, job->id);
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
