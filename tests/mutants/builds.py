@@ -136,6 +136,10 @@ class Build:
                 return time.monotonic() - start
         return None
 
+    def knows(self, name):
+        """Whether the test's verdict without a fault is there."""
+        return name in self.verdicts and self.verdicts[name].known
+
     def seconds_without_fault(self, name):
         """How long the test takes to pass, a failure before that not counted; None: it fails twice, or is skipped. The first
         build that asks runs it, for all."""
