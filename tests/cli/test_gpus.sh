@@ -53,6 +53,7 @@ export CARMA_NVML_LIBRARY
 expect_ok monitor --csv "$T/log.csv" --period 6 --for 60
 [ "$(grep -c gpm "$T/log.csv")" -ge 16 ] || fail "the log: $(cat "$T/log.csv")"
 CARMA_NVML_LIBRARY=$T/nothing.so
-expect_error 1 "GPUs cannot be read" monitor --csv
+expect_error 1 "GPUs cannot be read" monitor --csv "$T/log.csv"
+[ -s "$T/log.csv" ] || fail "a log was emptied though there is nothing to write"
 expect_error 2 "not a number of seconds" monitor --period 0
 expect_error 2 "one file" monitor a b

@@ -97,12 +97,9 @@ start
 cancel 11 12
 stop_daemon
 until_controls 2
-start
-cancel 13
-stop_daemon
-until_controls 0
 
-# Inside a MIG instance: its domain is its own also where users have one on all GPUs.
+# Inside a MIG instance: its domain is its own also where users have one on all GPUs. A carmad of other GPUs whose socket
+# is in the same folder leaves the domains there alone.
 CARMA_VNODE=$T/mig-node
 STATE=$T/mig-state
 start_node a100x2-mig 100
@@ -116,5 +113,14 @@ MIG-*) ;;
 esac
 until_clients 1
 cancel 1
+stop_daemon
+until_controls 0
+CARMA_VNODE=$T/node
+STATE=$T/state
+until_controls 2
+
+start
+expect_field 13 state RUNNING
+cancel 13
 stop_daemon
 until_controls 0

@@ -69,7 +69,8 @@ const struct argp monitor_argp = {
 };
 
 struct logging {
-    FILE *out;
+    const char *file; /* NULL: stdout */
+    FILE *out;        /* NULL: not open yet */
     uv_loop_t loop;
     uv_timer_t over;
     struct gpu_monitor *monitor;
@@ -85,20 +86,34 @@ static void finish(struct logging *logging)
         uv_close((uv_handle_t *)&logging->over, NULL);
 }
 
+static void cannot_write(struct logging *logging, const char *why)
+{
+    logging->failed = true;
+    if (logging->file)
+        cli_fail("cannot write '%s': %s", logging->file, why);
+    else
+        cli_fail("cannot write: %s", why);
+}
+
+/* The file is opened, and emptied, once there is something to write. */
 static void on_reading(void *user, const struct gpu_node_reading *reading)
 {
     struct logging *logging = user;
     CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct error err;
 
-    if (!logging->began)
+    if (!logging->began) {
+        logging->out = logging->file ? guarded_fopen(logging->file, &err) : stdout;
         monitor_csv_header(&text);
+    }
     logging->began = true;
     monitor_csv_rows(reading, &text);
-    fputs(text.text, logging->out);
-    if (fflush(logging->out) != 0) {
-        logging->failed = errno != EPIPE; /* its reader may stop reading */
-        if (logging->failed)
-            cli_fail("cannot write: %s", strerror(errno));
+    if (!logging->out) {
+        cannot_write(logging, err.text);
+        finish(logging);
+    } else if (fputs(text.text, logging->out) < 0 || fflush(logging->out) != 0) {
+        if (errno != EPIPE) /* its reader may stop reading */
+            cannot_write(logging, strerror(errno));
         finish(logging);
     }
 }
@@ -121,9 +136,9 @@ static void on_over(uv_timer_t *timer)
     finish(timer->data);
 }
 
-static int run(const struct monitor_options *options_given, FILE *out)
+static int run(const struct monitor_options *options_given)
 {
-    struct logging logging = {.out = out};
+    struct logging logging = {.file = options_given->file};
     struct gpu_monitor_options monitor = {
         .period_ns = options_given->period_ns, .on_reading = on_reading, .on_problem = on_problem, .user = &logging};
 
@@ -138,24 +153,15 @@ static int run(const struct monitor_options *options_given, FILE *out)
         finish(&logging);
     uv_run(&logging.loop, UV_RUN_DEFAULT);
     uv_loop_close(&logging.loop);
+    if (logging.file && logging.out && fclose(logging.out) != 0 && !logging.failed)
+        cannot_write(&logging, strerror(errno));
     return logging.failed ? CLI_FAILURE : CLI_OK;
 }
 
 int cmd_monitor(struct cli *cli, int argc, char **argv)
 {
     struct monitor_options monitor = {.period_ns = NS_PER_SEC};
-    FILE *out = stdout;
-    struct error err;
     int status;
 
-    if (!cli_parse(cli, argc, argv, &monitor, &status))
-        return status;
-    if (monitor.file)
-        out = guarded_fopen(monitor.file, &err);
-    if (!out)
-        return cli_fail("cannot write '%s': %s", monitor.file, err.text);
-    status = run(&monitor, out);
-    if (monitor.file && fclose(out) != 0)
-        status = cli_fail("cannot write '%s': %s", monitor.file, strerror(errno));
-    return status;
+    return cli_parse(cli, argc, argv, &monitor, &status) ? run(&monitor) : status;
 }

@@ -31,7 +31,7 @@ struct wanted {
  * are listed by it; one that was edited stands for itself. */
 struct fold {
     uint64_t array;
-    const struct record_submitted *listed[JOB_STATE_COUNT]; /* what the first of that state wants; NULL: none yet */
+    uint64_t listed[JOB_STATE_COUNT]; /* the first of that state; 0: none yet. It may be forgotten from piece to piece. */
 };
 
 struct listing {
@@ -64,13 +64,15 @@ static bool can_fold(const struct job_view *view)
 /* Whether an earlier one stands for it. */
 static bool is_folded(struct fold *fold, const struct wanted *wanted, const struct job_view *view)
 {
+    const struct job_view *first;
+
     if (!wanted->folded || !can_fold(view))
         return false;
     if (fold->array != view->wants->array)
         *fold = (struct fold){.array = view->wants->array};
-    if (fold->listed[view->state])
-        return fold->listed[view->state] == view->wants;
-    fold->listed[view->state] = view->wants;
+    if ((first = views_find(view->views, fold->listed[view->state])))
+        return first->wants == view->wants;
+    fold->listed[view->state] = view->id;
     return false;
 }
 
@@ -142,7 +144,7 @@ static void add(struct listing *listing, const struct job_view *view)
     CLEANUP(free_ptr) char *text = NULL;
     uint32_t last;
 
-    if (listing->wanted.folded && can_fold(view) && listing->fold.listed[view->state] == view->wants) {
+    if (listing->wanted.folded && listing->fold.listed[view->state] == view->id) {
         json_t *array = json_object_get(json, "array");
         json_object_set_new(array, "folded",
                             json_integer((json_int_t)count_folded(&listing->wanted.selection, view, &last)));

@@ -15,6 +15,7 @@
 #include "core/share/sharing.h"
 #include "daemon/log.h"
 #include "daemon/run/mps_jobs_internal.h"
+#include "gpu/mps/directory.h"
 #include "gpu/mps/trial.h"
 
 #define USERS      "uid-" /* beginnings of directories' names */
@@ -101,15 +102,19 @@ static char *name_of(const struct domain *domain)
     return domain->uid == EVERYBODY ? xstrdup("of all users") : xasprintf("of user %" PRIu32, domain->uid);
 }
 
-bool mps_jobs_domain_has(const struct domain *domain, const char *uuid)
+static bool names(const char *gpus, const char *uuid)
 {
-    const char *gpus = mps_domain_gpus(domain->mps);
     size_t length = strlen(uuid);
 
     for (const char *at = gpus; *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == length && strncmp(at, uuid, length) == 0)
             return true;
     return false;
+}
+
+bool mps_jobs_domain_has(const struct domain *domain, const char *uuid)
+{
+    return names(mps_domain_gpus(domain->mps), uuid);
 }
 
 static const char *control_program(const struct config *config)
@@ -258,6 +263,21 @@ bool mps_jobs_may_hold(const struct mps_jobs *mps_jobs, const struct domain *dom
            overlap(mps_jobs, domain, view) == view->placement_count;
 }
 
+/* Another carmad of this user, with other GPUs, may have its socket in the same folder, and so its domains. */
+static bool is_anothers(const struct mps_jobs *mps_jobs, const char *path)
+{
+    const struct core *core = mps_jobs->daemon->core;
+    CLEANUP(free_ptr) char *gpus = NULL;
+    struct error err;
+
+    if (mps_directory_gpus(path, &gpus, &err) < 0)
+        return false;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        if (names(gpus, core_gpu(core, i)->uuid))
+            return false;
+    return true;
+}
+
 void mps_jobs_find_left_domains(struct mps_jobs *mps_jobs)
 {
     DIR *directory = opendir(mps_jobs->directory);
@@ -268,7 +288,7 @@ void mps_jobs_find_left_domains(struct mps_jobs *mps_jobs)
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", mps_jobs->directory, entry->d_name);
         CLEANUP(free_ptr) char *gpus = xasprintf("%s/gpus", path);
         struct domain *domain;
-        if (*entry->d_name == '.' || access(gpus, F_OK) < 0)
+        if (*entry->d_name == '.' || access(gpus, F_OK) < 0 || is_anothers(mps_jobs, path))
             continue;
         if (open_domain(mps_jobs, path, NULL, &domain, &err) < 0)
             daemon_log("the MPS domain in %s cannot be taken up: %s", path, err.text);

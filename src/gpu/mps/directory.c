@@ -78,12 +78,12 @@ static int write_gpus(const struct mps_directory *directory, const char *gpus, s
     return file_write_atomic(path, gpus, strlen(gpus), 0644, err);
 }
 
-static int read_gpus(struct mps_directory *directory, struct error *err)
+int mps_directory_gpus(const char *path, char **gpus, struct error *err)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("%s/gpus", directory->path);
+    CLEANUP(free_ptr) char *file = xasprintf("%s/gpus", path);
     size_t length;
 
-    return file_read(path, 64 * 64, &directory->gpus, &length, err);
+    return file_read(file, 64 * 64, gpus, &length, err);
 }
 
 static int make_all(const struct mps_directory *directory, struct error *err)
@@ -116,7 +116,7 @@ int mps_directory_open(struct mps_directory *directory, const char *path, const 
     rc = make_all(directory, err);
     if (rc)
         return rc;
-    return gpus ? write_gpus(directory, gpus, err) : read_gpus(directory, err);
+    return gpus ? write_gpus(directory, gpus, err) : mps_directory_gpus(path, &directory->gpus, err);
 }
 
 /* The control daemon may have ended because others had removed all this. */

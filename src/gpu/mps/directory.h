@@ -17,6 +17,9 @@ struct mps_directory {
     char *path, *pipe, *log, *gpus; /* owned */
 };
 
+/* The UUIDs that the directory of a domain names, with commas between them: *gpus is the caller's. */
+int mps_directory_gpus(const char *path, char **gpus, struct error *err);
+
 /* Made where it is not there. `gpus` NULL: as the directory says. It is released later, for every result. */
 int mps_directory_open(struct mps_directory *directory, const char *path, const char *gpus, struct error *err);
 
