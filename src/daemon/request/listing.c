@@ -31,7 +31,8 @@ struct wanted {
  * are listed by it; one that was edited stands for itself. */
 struct fold {
     uint64_t array;
-    uint64_t listed[JOB_STATE_COUNT]; /* the first of that state; 0: none yet. It may be forgotten from piece to piece. */
+    uint64_t
+        listed[JOB_STATE_COUNT]; /* the first of that state; 0: none yet. It may be forgotten from piece to piece. */
 };
 
 struct listing {
