@@ -132,6 +132,22 @@ refused alice '2:00:00 (time_limit_max)' edit 8 time=3:00:00
 as alice "$CARMA" edit 8 time= || fail "$(cat err)"
 expect_field 8 time_limit_ns 1800000000000
 
+# It sees what a user makes of his waiting jobs, too, and not what an administrator does.
+while read -r name text; do
+    refused alice "$text" edit 8 name="$name"
+done <<END
+refused not?on ?[31mMondays
+bad the administrator's filter failed, so nothing was changed: it ?[31mfails
+command with what the administrator's filter adds: 'command' cannot be changed
+many its "jobs" are not a list of 1
+END
+expect_field 8 name changed
+as alice "$CARMA" edit 8 account=mine priority=0 tags=one || fail "$(cat err)"
+expect_field 8 account alice:65534:0:2:False priority 2 tags one
+run edit 8 name=refused
+expect_field 8 name refused
+allowed alice cancel 8
+
 # The hooks are told of the jobs' users in turn: whoever has many keeps nobody waiting.
 rm -f hooked
 for of in alice=0-9 bob=0 alice=0-9; do

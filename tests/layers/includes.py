@@ -46,7 +46,8 @@ INSIDE = {
         "metrics": ["", "account", "capture", "engine", "node", "view"],
         "whatif": ["", "node"],
         "submit": ["", "account", "engine", "node", "run", "view"],
-        "request": ["", "account", "capture", "engine", "lease", "metrics", "node", "run", "submit", "view", "whatif"],
+        "edit": ["", "engine", "submit", "view"],
+        "request": ["", "account", "capture", "edit", "engine", "lease", "metrics", "node", "run", "submit", "view", "whatif"],
         "": ["account", "capture", "engine", "lease", "node", "request", "run", "submit", "view", "whatif"],
     },
     "launch": {

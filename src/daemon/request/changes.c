@@ -1,7 +1,7 @@
 /* How this file works: a change has the numbers of its jobs (choose), asks whether its caller may change others' jobs
  * where there are such (access.h), and is then carried out, PIECE jobs at a time: each piece is a turn of the engine.
  * Where several are under way, they take turns. Jobs may have ended meanwhile: each is looked up when it is its turn.
- */
+ * A piece of an edit comes by the administrator's filter before its turn (edit_filter.h). */
 #include "daemon/request/changes.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@
 #include "base/memory.h"
 #include "daemon/engine/engine.h"
 #include "daemon/request/actions.h"
-#include "daemon/request/edit.h"
+#include "daemon/edit/edit.h"
+#include "daemon/edit/edit_filter.h"
 #include "daemon/request/requests.h"
 #include "daemon/request/selection.h"
 #include "daemon/view/access.h"
@@ -41,11 +42,12 @@ static const struct {
 struct change {
     struct changes *changes;
     struct http_request *request;
-    struct record what; /* each job's, but for its time and number */
-    struct edit *edit;  /* owned; NULL: `what` is done to them */
-    bool one;           /* it was asked for one job, by its number */
-    bool may;           /* the caller may change others' jobs */
-    uint64_t *ids;      /* owned; in the order in which they are changed */
+    struct record what;         /* each job's, but for its time and number */
+    struct edit *edit;          /* owned; NULL: `what` is done to them */
+    struct edit_filter *filter; /* owned: of the next piece of an edit; NULL: nothing is to be asked */
+    bool one;                   /* it was asked for one job, by its number */
+    bool may;                   /* the caller may change others' jobs */
+    uint64_t *ids;              /* owned; in the order in which they are changed */
     size_t count, capacity, done;
     json_t *changed, *refused;
     struct change *next, *prev;
@@ -54,6 +56,7 @@ struct change {
 struct changes {
     struct daemon *daemon;
     struct change *running; /* the first has the next turn */
+    struct change *asking;  /* of these; NULL: none waits for the filter */
     uv_idle_t *idle;
 };
 
@@ -68,6 +71,7 @@ int change_find(const char *name)
 static void change_free(struct change *change)
 {
     edit_free(change->edit);
+    edit_filter_free(change->filter);
     json_decref(change->changed);
     json_decref(change->refused);
     free(change->ids);
@@ -100,7 +104,7 @@ static int change_next(const struct change *change, uint64_t job, json_t **state
                403;
     if (change->edit && edit_needs_admin(change->edit) && !change->may)
         return error_set(err, EPERM, "a priority above 0 is for administrators: say 0 or below"), 403;
-    status = change->edit ? edit_job(daemon, change->request->uid, view, change->edit, err)
+    status = change->edit ? edit_filter_job(change->filter, daemon, change->request->uid, view, change->edit, err)
                           : actions_change_one(daemon, change->request->uid, view, &change->what, err);
     if (status == 200)
         *state = state_of(view);
@@ -136,10 +140,48 @@ static void finish_many(struct change *change)
     change_free(change);
 }
 
+static size_t piece_of(const struct change *change)
+{
+    return change->count - change->done < PIECE ? change->count - change->done : PIECE;
+}
+
+static void on_piece(uv_idle_t *idle);
+
+static void on_filtered(void *user)
+{
+    struct change *change = user;
+
+    change->changes->asking = NULL;
+    uv_idle_start(change->changes->idle, on_piece);
+}
+
+/* True: the answer is waited for. */
+static bool ask_filter(struct change *change)
+{
+    if (!change->edit || change->filter)
+        return false;
+    change->filter = edit_filter_start(change->changes->daemon, change->request->uid, change->ids + change->done,
+                                       piece_of(change), change->edit, on_filtered, change);
+    if (edit_filter_runs(change->filter))
+        change->changes->asking = change;
+    return change->changes->asking == change;
+}
+
+/* The first that does not wait for the filter, which one edit asks at a time. */
+static struct change *next_turn(const struct changes *changes)
+{
+    struct change *change;
+
+    DL_FOREACH (changes->running, change)
+        if (changes->asking != change && !(changes->asking && change->edit && !change->filter) && !ask_filter(change))
+            return change;
+    return NULL;
+}
+
 static void on_piece(uv_idle_t *idle)
 {
     struct changes *changes = idle->data;
-    struct change *change = changes->running;
+    struct change *change = next_turn(changes);
     json_t *state;
     struct error err;
 
@@ -148,13 +190,15 @@ static void on_piece(uv_idle_t *idle)
         return;
     }
     DL_DELETE(changes->running, change);
-    for (size_t i = 0; i < PIECE && change->done < change->count; i++) {
+    for (size_t i = 0, count = piece_of(change); i < count; i++) {
         uint64_t job = change->ids[change->done++];
         if (change_next(change, job, &state, &err) == 200)
             json_array_append_new(change->changed, state);
         else
             refuse(change, job, err.text);
     }
+    edit_filter_free(change->filter);
+    change->filter = NULL;
     if (change->done < change->count)
         DL_APPEND(changes->running, change);
     else

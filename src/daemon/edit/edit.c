@@ -1,7 +1,7 @@
 /* How this file works: edit_read() has the members and values that a request names, tried on an empty description of a
  * job. edit_job() puts them into a copy of the job's own (apply), judges that as a submission's is judged, and works
  * out what the job wants now (wants_of). The core gets all of it in one record, and the store the description. */
-#include "daemon/request/edit.h"
+#include "daemon/edit/edit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +19,7 @@
 #include "daemon/fit.h"
 #include "daemon/log.h"
 #include "daemon/submit/allowance.h"
+#include "daemon/submit/filter.h"
 #include "daemon/submit/submission.h"
 #include "daemon/view/stored_texts.h"
 
@@ -33,6 +34,15 @@ void edit_free(struct edit *edit)
         return;
     json_decref(edit->members);
     free(edit);
+}
+
+struct edit *edit_with(const struct edit *edit, const json_t *more)
+{
+    struct edit *both = xcalloc(1, sizeof *both);
+
+    *both = (struct edit){.members = json_copy(edit->members), .priority = edit->priority};
+    json_object_update(both->members, (json_t *)more);
+    return both;
 }
 
 bool edit_needs_admin(const struct edit *edit)
@@ -144,13 +154,9 @@ static void keep(struct daemon *daemon, struct job_view *view, struct job_spec *
     job_view_set_spec(view, spec);
 }
 
-int edit_job(struct daemon *daemon, uid_t uid, struct job_view *view, const struct edit *edit, struct error *err)
+int edit_may(const struct job_view *view, struct error *err)
 {
-    struct record input = {.type = RECORD_EDITED, .at_ns = nodetime_now_ns(), .job = view->id};
-    const struct job_spec before = job_view_spec(view);
-    struct job_spec spec;
     char number[JOB_NUMBER_TEXT];
-    int status = 200;
 
     if (view->wants->external)
         return error_set(err, EPERM, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scontrol", view->id,
@@ -160,6 +166,31 @@ int edit_job(struct daemon *daemon, uid_t uid, struct job_view *view, const stru
         return error_set(err, EPERM, "job %s is %s: only one that waits can be changed",
                          job_number(view->views, view->id, number), job_state_name(view->state)),
                409;
+    return 200;
+}
+
+json_t *edit_preview(const struct job_view *view, const struct edit *edit)
+{
+    const struct job_spec before = job_view_spec(view);
+    struct job_spec spec = job_spec_copy(&before);
+    struct error err;
+    json_t *json = NULL;
+
+    if (edit_may(view, &err) == 200 && apply(edit->members, &spec, &err) == 0)
+        json = filter_job(&spec);
+    job_spec_release(&spec);
+    return json;
+}
+
+int edit_job(struct daemon *daemon, uid_t uid, struct job_view *view, const struct edit *edit, struct error *err)
+{
+    struct record input = {.type = RECORD_EDITED, .at_ns = nodetime_now_ns(), .job = view->id};
+    const struct job_spec before = job_view_spec(view);
+    struct job_spec spec;
+    int status = edit_may(view, err);
+
+    if (status != 200)
+        return status;
     spec = job_spec_copy(&before);
     if (apply(edit->members, &spec, err) || judge(daemon, view, &spec, edit, &input.edited, err))
         status = 422;
