@@ -4,7 +4,6 @@
  * word's. */
 #include "cli/completion.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,19 +161,25 @@ static void offer_policy(const char *name, const char *summary, void *offers)
     offer(offers, name, summary);
 }
 
-/* Those that have not ended; without a daemon there are none. */
+/* Those that have not ended; without a daemon there are none. The waiting jobs of an array are offered by its number,
+ * and one by one behind "7_". */
 static void offer_jobs(const struct offers *offers)
 {
+    size_t digits = strspn(offers->typed, "0123456789");
+    bool of_array = offers->typed[digits] == '_';
     CLEANUP(json_release) json_t *reply = NULL;
+    CLEANUP(free_ptr)
+    char *path = of_array ? xasprintf("/v1/jobs?ids=%.*s", (int)digits, offers->typed) : xstrdup("/v1/jobs?folded");
     struct error err;
     json_t *job;
     size_t i;
 
-    if (cli_list_jobs(offers->cli, "/v1/jobs", cli_call, &reply, &err))
+    if (cli_list_jobs(offers->cli, path, cli_call, &reply, &err))
         return;
     json_array_foreach (json_object_get(reply, "jobs"), i, job) {
-        CLEANUP(free_ptr) char *id = xasprintf("%" PRId64, answer_integer(job, "id", 0));
-        CLEANUP(free_ptr) char *name = term_escape(answer_text(job, "name"));
+        CLEANUP(free_ptr) char *id = answer_job_id(job), *name = term_escape(answer_text(job, "name"));
+        if (json_object_get(json_object_get(job, "array"), "folded"))
+            id[strcspn(id, "_")] = '\0';
         offer(offers, id, name);
     }
 }

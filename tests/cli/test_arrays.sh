@@ -22,6 +22,11 @@ until_field "${one}_0" state RUNNING
 until_field "${one}_2" state RUNNING
 expect_field "${one}_4" state QUEUED reason.code array array.id "$one" array.index 4 array.jobs 5 array.most 2
 [ "$(unfinished)" = "${one}_0:R ${one}_2:R ${one}_[4-9%2]:PD $all:PD $some:PD " ] || fail "carma queue: $(unfinished)"
+offered() { # what a shell offers for the WORD
+    "$CARMA" help --complete -- cancel "$1" | cut -f 1 | tr '\n' ' '
+}
+[ "$(offered ""), $(offered "${one}_")" = "${one}_0 ${one}_2 $one $all $some , ${one}_0 ${one}_2 ${one}_4 ${one}_6 ${one}_9 " ] ||
+    fail "a shell offers $(offered ""), and of the array $(offered "${one}_")"
 shows "2 jobs of its array $one may run at a time" explain "${one}_9"
 again_after_kill --set auto_capture=off
 [ "$(unfinished --array)" = "${one}_0:R ${one}_2:R ${one}_4:PD ${one}_6:PD ${one}_9:PD $all:PD $some:PD " ] ||

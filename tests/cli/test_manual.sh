@@ -58,7 +58,7 @@ for key in $("$BUILD/src/daemon/carmad" --settings | sed -n 's/^  \([a-z_]*\)  *
 done
 
 cat >jobs.json <<'JSON'
-{"GET /v1/jobs": [200, {"now_ns": 1, "left_out": 0, "jobs": [
+{"GET /v1/jobs?folded": [200, {"now_ns": 1, "left_out": 0, "jobs": [
   {"id": 1041, "name": "a", "user": "ada", "uid": 1, "state": "QUEUED", "letter": "Q", "gpus": 1},
   {"id": 1052, "name": "b", "user": "ada", "uid": 1, "state": "QUEUED", "letter": "Q", "gpus": 1}]}]}
 JSON
