@@ -1,4 +1,5 @@
 /* Jobs behind a head that cannot be placed: backfill with a bounded delay of the head, and the GPUs reserved for it. */
+#include "core/waiting/vacancy.h"
 #include "placement_fixture.h"
 
 /* Of no workload. */
@@ -21,6 +22,23 @@ static void starve(struct fixture *f)
     decide(f);
     f->now_ns += SECONDS(3600);
     decide(f);
+}
+
+static bool has_room(const struct vacancy *room, int16_t units, uint8_t band)
+{
+    struct vacancy needs = vacancy_of_needs(units, band);
+
+    return vacancy_holds(room, &needs);
+}
+
+CORE_TEST(test_a_room_is_the_widest_of_its_spaces)
+{
+    struct vacancy room = vacancy_none;
+
+    vacancy_widen(&room, (struct space){5, 1});
+    vacancy_widen(&room, (struct space){3, 3});
+    assert_true(has_room(&room, 4, 0) && has_room(&room, 2, 1));
+    assert_false(has_room(&room, 5, 0) || has_room(&room, 3, 1) || has_room(&room, 0, 2));
 }
 
 CORE_TEST(test_backfill_passes_a_blocked_head)

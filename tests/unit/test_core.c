@@ -320,7 +320,12 @@ CORE_TEST(test_cancel)
 /* It goes back to its place, however its run ends, and is charged with nothing; unless it is cancelled meanwhile. */
 CORE_TEST(test_requeue)
 {
-    static const uint32_t ends[] = {RECORD_EXITED, RECORD_LOST, RECORD_LAUNCH_FAILED};
+    static const struct record ends[] = {
+        {.type = RECORD_EXITED, .job = 1, .exited = {.cause = EXIT_GPU_OOM}},
+        {.type = RECORD_LOST, .job = 1},
+        {.type = RECORD_LOST, .job = 1, .lost = {.final = true}},
+        {.type = RECORD_LAUNCH_FAILED, .job = 1},
+    };
 
     submit(f, 4, 30 * GIB);
     submit(f, 4, 30 * GIB);
@@ -333,7 +338,7 @@ CORE_TEST(test_requeue)
         decide(f);
         assert_int_equal(f->decisions.count, 1);
         assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
-        apply(f, (struct record){.type = ends[i], .job = 1, .exited = {.cause = EXIT_GPU_OOM}});
+        apply(f, ends[i]);
         assert_int_equal(core_find_job(f->core, 1)->crashes, 0);
     }
     assert_starts(f, 1);

@@ -78,7 +78,7 @@ TEST_BETWEEN(test_errors, setup, remove_fixture)
     int fd = connect_raw();
 
     ask(fd, GET("/what"), 404, "{\"error\":\"/what: no such thing\"}");
-    ask(fd, "GET /a%ff%22 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "{\"error\":\"/a?\\\": no such thing\"}");
+    ask(fd, "GET /a%ff%1b%22 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "{\"error\":\"/a??\\\": no such thing\"}");
     close(fd);
     refused(connect_raw(), "complete nonsense\r\n\r\n", "HTTP/1.1 ");
     refused(connect_raw(), "GET /echo HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "); /* no Host */
