@@ -1,8 +1,10 @@
 /* carma monitor: logs the GPUs' readings, without a daemon. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/trust/guarded.h"
@@ -70,7 +72,7 @@ const struct argp monitor_argp = {
 
 struct logging {
     const char *file; /* NULL: stdout */
-    FILE *out;        /* NULL: not open yet */
+    FILE *out;
     uv_loop_t loop;
     uv_timer_t over;
     struct gpu_monitor *monitor;
@@ -95,23 +97,21 @@ static void cannot_write(struct logging *logging, const char *why)
         cli_fail("cannot write: %s", why);
 }
 
-/* The file is opened, and emptied, once there is something to write. */
+/* A file is emptied once there is something to write. */
 static void on_reading(void *user, const struct gpu_node_reading *reading)
 {
     struct logging *logging = user;
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    struct error err;
+    int rc = 0;
 
     if (!logging->began) {
-        logging->out = logging->file ? guarded_fopen(logging->file, &err) : stdout;
+        rc = logging->file ? ftruncate(fileno(logging->out), 0) : 0;
+        rc = rc < 0 && errno == EINVAL ? 0 : rc; /* a pipe, a terminal */
         monitor_csv_header(&text);
     }
     logging->began = true;
     monitor_csv_rows(reading, &text);
-    if (!logging->out) {
-        cannot_write(logging, err.text);
-        finish(logging);
-    } else if (fputs(text.text, logging->out) < 0 || fflush(logging->out) != 0) {
+    if (rc < 0 || fputs(text.text, logging->out) < 0 || fflush(logging->out) != 0) {
         if (errno != EPIPE) /* its reader may stop reading */
             cannot_write(logging, strerror(errno));
         finish(logging);
@@ -138,10 +138,18 @@ static void on_over(uv_timer_t *timer)
 
 static int run(const struct monitor_options *options_given)
 {
-    struct logging logging = {.file = options_given->file};
+    struct logging logging = {.file = options_given->file, .out = stdout};
     struct gpu_monitor_options monitor = {
         .period_ns = options_given->period_ns, .on_reading = on_reading, .on_problem = on_problem, .user = &logging};
+    struct error err;
+    int fd;
 
+    if (logging.file) {
+        fd = guarded_open(logging.file, O_WRONLY | O_CREAT, 0666, &err);
+        if (fd < 0)
+            return cli_fail("cannot write '%s': %s", logging.file, err.text);
+        logging.out = fdopen(fd, "w");
+    }
     uv_loop_init(&logging.loop);
     uv_timer_init(&logging.loop, &logging.over);
     logging.over.data = &logging;
@@ -153,7 +161,7 @@ static int run(const struct monitor_options *options_given)
         finish(&logging);
     uv_run(&logging.loop, UV_RUN_DEFAULT);
     uv_loop_close(&logging.loop);
-    if (logging.file && logging.out && fclose(logging.out) != 0 && !logging.failed)
+    if (logging.file && fclose(logging.out) != 0 && !logging.failed)
         cannot_write(&logging, strerror(errno));
     return logging.failed ? CLI_FAILURE : CLI_OK;
 }
