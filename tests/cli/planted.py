@@ -182,7 +182,7 @@ def check_mps(place):
     """Domains that carmad seems to have left: their control daemons would be asked, and ended."""
     domain = place / "mps" / "uid-12001-0123456789abcdef"
     domain.mkdir(parents=True)
-    (domain / "gpus").mkdir()  # no list: who could tell that they are another carmad's?
+    (domain / "gpus").mkdir()  # carmad cannot read whose GPUs these are
     give(place / "mps", mode=0o755)
     give(domain, ALICE)
     words = [CARMAD, "--state", HOME / "state", "--socket", place / "of-mps", "--set", f"nvml_library={T}/prefix/lib/carma/"

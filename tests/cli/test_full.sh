@@ -3,7 +3,7 @@
 . "$(dirname "$0")/node.sh"
 start_all a100x4-40g 600 --set settle=0s
 
-# may_grow YES: whether carmad's files may grow beyond a few pages, or beyond so many bytes.
+# may_grow YES|BYTES|'': carmad's files may grow, or to so many bytes, or to a few pages.
 may_grow() {
     python3 -c 'import resource, sys
 hard = resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE)[1]

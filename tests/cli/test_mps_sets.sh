@@ -98,8 +98,8 @@ cancel 11 12
 stop_daemon
 until_controls 2
 
-# Inside a MIG instance: its domain is its own also where users have one on all GPUs. A carmad of other GPUs whose socket
-# is in the same folder leaves the domains there alone.
+# A job in a MIG instance has a domain of its own, also where users have one on all GPUs. This carmad has other GPUs and
+# its socket in the same folder: it leaves the domains there alone.
 CARMA_VNODE=$T/mig-node
 STATE=$T/mig-state
 start_node a100x2-mig 100

@@ -1,17 +1,13 @@
-/* How this file works: edit_filter_start() makes a copy of each job as it would be, and remembers whose these are.
- * on_ended() keeps what the filter has said of each, by its number. edit_filter_job() edits a job with that. One that
- * could not be edited when the filter was asked, and could be now, is refused: nothing passes by accident. */
+/* How this file works: edit_filter_start() makes a copy of each job as it would be, and keeps their numbers in that
+ * order. on_ended() keeps what the filter has said of each, by its number. edit_filter_job() edits a job with that. One
+ * that could not be edited when the filter was asked, and could be now, is refused: nothing passes by accident. */
 #include "daemon/edit/edit_filter.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/memory.h"
-#include "base/text/printable.h"
-#include "daemon/log.h"
 #include "daemon/submit/filter.h"
-
-#define REFUSAL_BYTES 300
 
 struct edit_filter {
     struct daemon *daemon;
@@ -27,10 +23,7 @@ struct edit_filter {
 
 static void fail(struct edit_filter *filter, const char *why)
 {
-    filter->status = 503;
-    error_set(&filter->err, EAGAIN, "the administrator's filter failed, so nothing was changed: %s", why);
-    error_make_printable(&filter->err);
-    daemon_log("submit_filter %s: %s", filter->daemon->config.submit_filter, filter->err.text);
+    filter->status = filter_failed(filter->daemon, "changed", why, &filter->err);
 }
 
 static void take(struct edit_filter *filter, const char *output)
@@ -38,13 +31,10 @@ static void take(struct edit_filter *filter, const char *output)
     CLEANUP(free_ptr) char *refusal = NULL;
     struct error err;
 
-    if (filter_read(output, filter->count, &refusal, &filter->changes, &err)) {
+    if (filter_read(output, filter->count, &refusal, &filter->changes, &err))
         fail(filter, err.text);
-    } else if (refusal) {
-        filter->status = 403;
-        error_set(&filter->err, EPERM, "%.*s", REFUSAL_BYTES, refusal);
-        error_make_printable(&filter->err);
-    }
+    else if (refusal)
+        filter->status = filter_refused(refusal, &filter->err);
 }
 
 static void on_ended(int rc, const char *output, size_t length, const struct error *err, void *user)
@@ -63,15 +53,19 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
 struct edit_filter *edit_filter_start(struct daemon *daemon, uid_t uid, const uint64_t *ids, size_t count,
                                       const struct edit *edit, void (*ended)(void *user), void *user)
 {
-    struct edit_filter *filter = xcalloc(1, sizeof *filter);
-    json_t *jobs = json_array();
     CLEANUP(free_ptr) char *input = NULL;
+    struct edit_filter *filter;
     const char *name = NULL;
     struct error err;
+    json_t *jobs;
 
+    if (!daemon->config.submit_filter)
+        return NULL;
+    filter = xcalloc(1, sizeof *filter);
     *filter = (struct edit_filter){.daemon = daemon, .status = 200, .ended = ended, .user = user};
     filter->asked = xcalloc(count, sizeof *filter->asked);
-    for (size_t i = 0; i < count && daemon->config.submit_filter; i++) {
+    jobs = json_array();
+    for (size_t i = 0; i < count; i++) {
         const struct job_view *view = views_find(&daemon->views, ids[i]);
         json_t *job = view && view->wants->uid == uid ? edit_preview(view, edit) : NULL;
         if (!job)

@@ -155,25 +155,28 @@ static void on_filtered(void *user)
     uv_idle_start(change->changes->idle, on_piece);
 }
 
-/* True: the answer is waited for. */
-static bool ask_filter(struct change *change)
+/* Whether its next piece has still to come by the filter, which one edit asks at a time: it is asked now if it can be.
+ */
+static bool waits_for_filter(struct change *change)
 {
-    if (!change->edit || change->filter)
+    struct changes *changes = change->changes;
+
+    if (!change->edit)
         return false;
-    change->filter = edit_filter_start(change->changes->daemon, change->request->uid, change->ids + change->done,
+    if (changes->asking || change->filter)
+        return changes->asking == change || !change->filter;
+    change->filter = edit_filter_start(changes->daemon, change->request->uid, change->ids + change->done,
                                        piece_of(change), change->edit, on_filtered, change);
-    if (edit_filter_runs(change->filter))
-        change->changes->asking = change;
-    return change->changes->asking == change;
+    changes->asking = edit_filter_runs(change->filter) ? change : NULL;
+    return changes->asking;
 }
 
-/* The first that does not wait for the filter, which one edit asks at a time. */
 static struct change *next_turn(const struct changes *changes)
 {
     struct change *change;
 
     DL_FOREACH (changes->running, change)
-        if (changes->asking != change && !(changes->asking && change->edit && !change->filter) && !ask_filter(change))
+        if (!waits_for_filter(change))
             return change;
     return NULL;
 }

@@ -20,11 +20,11 @@ void change_job(struct changes *changes, struct http_request *request, const str
 /* POST /v1/jobs/ID/move. */
 void change_place(struct changes *changes, struct http_request *request, const struct job_view *view);
 
-/* With `dry_run` in its query it only says which jobs would be changed. Without ids and user it is about the caller's
- * jobs; without states about those that have not ended. */
 /* POST /v1/jobs/edit, with the words of a selection and the changes in its body. */
 void change_edit(struct changes *changes, struct http_request *request);
 
+/* With `dry_run` in its query it only says which jobs would be changed. Without ids and user it is about the caller's
+ * jobs; without states about those that have not ended. */
 void change_many(struct changes *changes, struct http_request *request, int verb);
 
 #endif

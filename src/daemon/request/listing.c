@@ -28,11 +28,10 @@ struct wanted {
 };
 
 /* The jobs of an array follow one another. Those that wait for the first time and want the same as the first of them
- * are listed by it; one that was edited stands for itself. */
+ * are listed by it; one that was edited stands for itself. The first may be forgotten from piece to piece. */
 struct fold {
     uint64_t array;
-    uint64_t
-        listed[JOB_STATE_COUNT]; /* the first of that state; 0: none yet. It may be forgotten from piece to piece. */
+    uint64_t listed[JOB_STATE_COUNT]; /* the first of that state; 0: none yet */
 };
 
 struct listing {

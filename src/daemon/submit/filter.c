@@ -5,10 +5,13 @@
 
 #include "base/json/json_read.h"
 #include "base/memory.h"
+#include "base/text/printable.h"
+#include "daemon/log.h"
 
 #define FILTER_TIME_S 10
 #define FILTER_MEMORY (INT64_C(512) << 20)
 #define FILTER_OUTPUT (1 << 20)
+#define REFUSAL_BYTES 300
 
 json_t *filter_job(const struct job_spec *spec)
 {
@@ -47,6 +50,23 @@ int filter_start(struct daemon *daemon, const char *input,
     return low_child_start(daemon->loop, argv, input, &limits, ended, user, child, err);
 }
 
+int filter_failed(const struct daemon *daemon, const char *done, const char *why, struct error *err)
+{
+    CLEANUP(free_ptr) char *reason = xstrdup(why); /* it may lie in err */
+
+    error_set(err, EAGAIN, "the administrator's filter failed, so nothing was %s: %s", done, reason);
+    error_make_printable(err);
+    daemon_log("submit_filter %s: %s", daemon->config.submit_filter, err->text);
+    return 503;
+}
+
+int filter_refused(const char *why, struct error *err)
+{
+    error_set(err, EPERM, "%.*s", REFUSAL_BYTES, why);
+    error_make_printable(err);
+    return 403;
+}
+
 static int check_changes(const json_t *changes, size_t count, struct error *err)
 {
     const json_t *each;
@@ -65,15 +85,16 @@ int filter_read(const char *output, size_t count, char **refusal, json_t **chang
     static const struct json_bounds most = {.values = 64 << 10, .depth = 4, .bytes = FILTER_OUTPUT};
     const char *text = output + strspn(output, " \t\r\n"), *refused = NULL;
     json_t *json = NULL, *jobs = NULL;
-    int rc = 0;
+    int rc;
 
     *refusal = NULL;
     *changes = NULL;
     if (!*text)
         return 0;
-    if ((rc = json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &most, &json, err)) != 0)
-        ;
-    else if (json_unpack_ex(json, NULL, JSON_STRICT, "{s?s, s?o}", "refuse", &refused, "jobs", &jobs) != 0)
+    rc = json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &most, &json, err);
+    if (rc)
+        return rc;
+    if (json_unpack_ex(json, NULL, JSON_STRICT, "{s?s, s?o}", "refuse", &refused, "jobs", &jobs) != 0)
         rc = error_set(err, EINVAL, "it does not say {\"refuse\": TEXT} or {\"jobs\": [...]}");
     else if (refused)
         *refusal = xstrdup(refused);

@@ -20,6 +20,10 @@ int filter_start(struct daemon *daemon, const char *input,
                  void (*ended)(int rc, const char *output, size_t length, const struct error *err, void *user),
                  void *user, struct low_child **child, struct error *err);
 
+/* Why nothing was `done` ("submitted"), in err and, where the filter failed, in the log; the answer's status. */
+int filter_failed(const struct daemon *daemon, const char *done, const char *why, struct error *err);
+int filter_refused(const char *why, struct error *err);
+
 /* What it has said of `count` jobs: *refusal, which is the caller's, is why none of it is taken, or NULL; *changes is a
  * list of as many objects and nulls, a new reference, or NULL: there are none. An error: it does not say either. */
 int filter_read(const char *output, size_t count, char **refusal, json_t **changes, struct error *err);

@@ -10,13 +10,10 @@
 #include "api/job_field.h"
 #include "api/submission_text.h"
 #include "base/memory.h"
-#include "base/text/printable.h"
-#include "daemon/log.h"
 #include "daemon/submit/filter.h"
 #include "daemon/submit/submission_internal.h"
 
-#define FILTERS_MOST  8 /* at a time */
-#define REFUSAL_BYTES 300
+#define FILTERS_MOST 8 /* at a time */
 
 bool submission_filter_is_due(const struct submission *submission)
 {
@@ -37,10 +34,7 @@ void submission_filter_prepare(struct submission *submission)
 
 static void fail(struct submission *submission, const char *why)
 {
-    submission->status = 503;
-    error_set(&submission->err, EAGAIN, "the administrator's filter failed, so nothing was submitted: %s", why);
-    error_make_printable(&submission->err);
-    daemon_log("submit_filter %s: %s", submission->config->submit_filter, submission->err.text);
+    submission->status = filter_failed(submission->daemon, "submitted", why, &submission->err);
 }
 
 static void on_ended(int rc, const char *output, size_t length, const struct error *err, void *user)
@@ -115,13 +109,6 @@ static int change_all(struct submission *submission, const json_t *changes, stru
     return 0;
 }
 
-static void refuse(struct submission *submission, const char *why)
-{
-    submission->status = 403;
-    error_set(&submission->err, EPERM, "%.*s", REFUSAL_BYTES, why);
-    error_make_printable(&submission->err);
-}
-
 void submission_filter_apply(struct submission *submission)
 {
     CLEANUP(free_ptr) char *refusal = NULL;
@@ -132,6 +119,6 @@ void submission_filter_apply(struct submission *submission)
         change_all(submission, changes, &err))
         fail(submission, err.text);
     else if (refusal)
-        refuse(submission, refusal);
+        submission->status = filter_refused(refusal, &submission->err);
     json_decref(changes);
 }
