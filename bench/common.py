@@ -1,10 +1,12 @@
 """Shared by the benchmarks: running `carma simulate`, ratios, tables."""
 
+import collections
 import csv
 import json
 import math
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -75,6 +77,27 @@ def rows_of(path):
     """Rows of one of data's CSV files as dictionaries."""
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+Job = collections.namedtuple("Job", "arrival_s workload gpus duration_s uid")  # a row of a trace that is made
+
+
+def write_trace(path, jobs):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([Job._fields, *jobs])
+
+
+def workloads_of_one_gpu():
+    """Those of lab_90, by its rows: a workload that comes often there is drawn often."""
+    gpus = {row["id"]: row["gpus"] for row in rows_of(ROOT / "data" / "workloads.csv")}
+    return [row["workload"] for row in rows_of(TRACES / "lab_90.csv") if gpus[row["workload"]] == "1"]
+
+
+def three_by_twenty(seed, first_uid=0):
+    """Three users submit twenty jobs each at once, one user's after the other's."""
+    draw, singles = random.Random(seed), workloads_of_one_gpu()
+    return [Job(0, draw.choice(singles), 1, draw.uniform(3000, 30000), first_uid + user)
+            for user in range(3) for _ in range(20)]
 
 
 class Table:

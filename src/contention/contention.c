@@ -50,8 +50,8 @@ static double draw(uint64_t seed, double a)
     return sum;
 }
 
-/* Those that share a GPU. */
-struct company {
+/* The jobs that share a GPU: arrays of `count`. */
+struct mix {
     const struct contention_params *params;
     size_t count;
     const double *a;
@@ -59,26 +59,26 @@ struct company {
     const double *threads; /* NULL: nobody has a limit */
 };
 
-static double threads_of(const struct company *company, size_t i)
+static double threads_of(const struct mix *mix, size_t i)
 {
-    return company->threads ? company->threads[i] : 1;
+    return mix->threads ? mix->threads[i] : 1;
 }
 
 /* What it could use if it were alone. */
-static double wanted(const struct company *company, size_t i)
+static double wanted(const struct mix *mix, size_t i)
 {
-    double a = clamp01(company->a[i]);
+    double a = clamp01(mix->a[i]);
 
-    return company->threads ? a * contention_limited_rate(a, company->threads[i]) : a;
+    return mix->threads ? a * contention_limited_rate(a, mix->threads[i]) : a;
 }
 
 /* Of the SMs that all clients get. */
-static double weight(const struct company *company, size_t i)
+static double weight(const struct mix *mix, size_t i)
 {
-    const struct contention_params *params = company->params;
-    double crowds = pow(1 - fmin(wanted(company, i), FULLEST), -params->crowding);
+    const struct contention_params *params = mix->params;
+    double crowds = pow(1 - fmin(wanted(mix, i), FULLEST), -params->crowding);
 
-    return params->spread > 0 ? crowds * exp(params->spread * draw(params->seed, clamp01(company->a[i]))) : crowds;
+    return params->spread > 0 ? crowds * exp(params->spread * draw(params->seed, clamp01(mix->a[i]))) : crowds;
 }
 
 static bool together(const uint64_t *servers, size_t i, size_t k)
@@ -101,42 +101,42 @@ double contention_limited_rate(double a, double threads)
 
 /* The part of the SMs that none of the server's clients would use, if each ran as it does alone. A client is on its
  * part of the SMs, busier there; the parts are spread evenly. */
-static double idle_of_all(const struct company *company, size_t first)
+static double idle_of_all(const struct mix *mix, size_t first)
 {
     double idle = 1.0;
 
-    for (size_t i = first; i < company->count; i++) {
-        double threads = threads_of(company, i);
-        if (!together(company->servers, first, i))
+    for (size_t i = first; i < mix->count; i++) {
+        double threads = threads_of(mix, i);
+        if (!together(mix->servers, first, i))
             continue;
         if (threads < 1)
-            idle *= pow(1.0 - fmin(1, wanted(company, i) / threads), threads);
+            idle *= pow(1.0 - fmin(1, wanted(mix, i) / threads), threads);
         else
-            idle *= 1.0 - wanted(company, i);
+            idle *= 1.0 - wanted(mix, i);
     }
     return idle;
 }
 
 /* Rates of the clients of first's server, as if it had the GPU for itself. Returns the SM activity that they deliver.
  */
-static double share_server(const struct company *company, size_t first, double *rates)
+static double share_server(const struct mix *mix, size_t first, double *rates)
 {
-    const struct contention_params *params = company->params;
-    const uint64_t *servers = company->servers;
-    size_t count = company->count, clients = 0;
+    const struct contention_params *params = mix->params;
+    const uint64_t *servers = mix->servers;
+    size_t count = mix->count, clients = 0;
     double left, delivered = 0;
 
     for (size_t i = first; i < count; i++) {
         if (!together(servers, first, i))
             continue;
         clients++;
-        rates[i] = company->a[i] > 0 ? -1.0 : 1.0; /* negative: its share is still open */
+        rates[i] = mix->a[i] > 0 ? -1.0 : 1.0; /* negative: its share is still open */
     }
     if (clients == 1) {
-        rates[first] = contention_limited_rate(clamp01(company->a[first]), threads_of(company, first));
-        return wanted(company, first);
+        rates[first] = contention_limited_rate(clamp01(mix->a[first]), threads_of(mix, first));
+        return wanted(mix, first);
     }
-    left = params->capacity * (1.0 - pow(idle_of_all(company, first), params->union_exponent));
+    left = params->capacity * (1.0 - pow(idle_of_all(mix, first), params->union_exponent));
 
     /* Hand out `left` in proportion to the weights. A client that could not use its part runs as if it were alone; what
      * it leaves is for the others. */
@@ -146,21 +146,21 @@ static double share_server(const struct company *company, size_t first, double *
         capped = false;
         for (size_t i = first; i < count; i++)
             if (together(servers, first, i) && rates[i] < 0)
-                weights += weight(company, i);
+                weights += weight(mix, i);
         level = left > 0 && weights > 0 ? left / weights : 0;
         for (size_t i = first; i < count; i++)
-            if (together(servers, first, i) && rates[i] < 0 && level * weight(company, i) >= wanted(company, i)) {
-                rates[i] = contention_limited_rate(clamp01(company->a[i]), threads_of(company, i));
-                left -= wanted(company, i);
+            if (together(servers, first, i) && rates[i] < 0 && level * weight(mix, i) >= wanted(mix, i)) {
+                rates[i] = contention_limited_rate(clamp01(mix->a[i]), threads_of(mix, i));
+                left -= wanted(mix, i);
                 capped = true;
             }
         for (size_t i = first; i < count && !capped; i++)
             if (together(servers, first, i) && rates[i] < 0)
-                rates[i] = fmin(1, level * weight(company, i) / clamp01(company->a[i]));
+                rates[i] = fmin(1, level * weight(mix, i) / clamp01(mix->a[i]));
     }
     for (size_t i = first; i < count; i++)
         if (together(servers, first, i))
-            delivered += clamp01(company->a[i]) * rates[i];
+            delivered += clamp01(mix->a[i]) * rates[i];
     return delivered;
 }
 
@@ -173,14 +173,14 @@ static double time_share(const struct contention_params *params, double a)
 void contention_rates_limited(const struct contention_params *params, size_t count, const double *a,
                               const uint64_t *servers, const double *threads, double *rates)
 {
-    const struct company company = {params, count, a, servers, threads};
+    const struct mix mix = {params, count, a, servers, threads};
     /* Of those that take turns: how probable it is that none, or one, wants the GPU */
     double none = 1, one = 0, delivered = 0, turns = 0, speed;
     size_t takers = 0;
 
     for (size_t i = 0; i < count; i++)
         if (is_first_of_server(servers, i)) {
-            double g = time_share(params, share_server(&company, i, rates));
+            double g = time_share(params, share_server(&mix, i, rates));
 
             delivered += g * (none - params->switch_cost * one);
             one = one * (1 - g) + none * g;

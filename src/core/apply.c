@@ -190,7 +190,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         job->reserved_bytes = record->requeued.reserved_bytes;
         job->reservation_source =
             record_memory_source(record->requeued.reservation_source, job->reserved_bytes, job->wants, SOURCE_RAISED);
-        /* Its turn is over: the others have theirs first. */
+        /* Its turn is over: it goes behind the others of its class (round robin). */
         if (job->run->crash_cause == EXIT_TIMEOUT && !seen_was_moved(job))
             job->place = ++core->last_place;
         if (job->retry)

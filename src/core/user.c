@@ -50,7 +50,7 @@ void user_counts(struct job *job)
     job->user->memory_bytes += (uint64_t)job->run->counted_bytes + (uint64_t)job->run->stray_bytes;
 }
 
-void user_leaves(struct job *job)
+void user_discharge(struct job *job)
 {
     job->user->running--;
     job->user->gpus -= job->wants->gpus;
@@ -64,16 +64,16 @@ void user_strays(struct job *job, int64_t bytes)
     job_run(job)->stray_bytes = bytes;
 }
 
-void user_takes(const struct core *core, struct job *job)
+void user_charge(const struct core *core, struct job *job)
 {
     job_run(job)->counted_bytes = user_bytes_in_all(core, job->wants->gpus, user_counting(job, job->reserved_bytes));
     user_counts(job);
 }
 
-void user_recounts(const struct core *core, struct job *job)
+void user_recharge(const struct core *core, struct job *job)
 {
-    user_leaves(job);
-    user_takes(core, job);
+    user_discharge(job);
+    user_charge(core, job);
 }
 
 int64_t user_most_bytes(const struct core *core, const struct record_submitted *wants)

@@ -70,9 +70,9 @@ bool user_is_in(const struct user *user, const char *group, uint32_t share);
 struct user *user_find(const struct core *core, uint32_t uid);
 
 /* The job has got GPUs with its reservation; its reservation has changed while it has them; it leaves them. */
-void user_takes(const struct core *core, struct job *job);
-void user_recounts(const struct core *core, struct job *job);
-void user_leaves(struct job *job);
+void user_charge(const struct core *core, struct job *job);
+void user_recharge(const struct core *core, struct job *job);
+void user_discharge(struct job *job);
 
 /* The job, which has GPUs, was observed to hold `bytes` on others. */
 void user_strays(struct job *job, int64_t bytes);

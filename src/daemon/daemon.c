@@ -109,7 +109,7 @@ static void take_uid(const struct total *total, void *user)
     uids->items[uids->count++] = total->uid;
 }
 
-/* Only estimates are the worse without it: a damaged accounting keeps nobody from work. */
+/* A damaged accounting keeps nobody from work: without past runs, only estimates are worse. */
 static void load_past_runs(struct daemon *daemon)
 {
     struct uids uids = {0};

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "http/http_internal.h"
 
-/* So long the handler is given one request after the other before the loop's other guests get their turn. */
+/* The time slice in which requests are handled one after the other; then the loop's other work has its turn. */
 #define SERVE_NS     (5 * NS_PER_MS)
 #define PACKED_LEAST 4096 /* bytes: smaller answers are not worth the packer */
 
@@ -199,7 +199,7 @@ void http_answer(struct exchange *exchange, unsigned status, struct MHD_Response
 }
 
 /* The request is complete: it waits for its turn. */
-static void take_in(struct http_server *server, struct exchange *exchange)
+static void enqueue(struct http_server *server, struct exchange *exchange)
 {
     exchange->complete = true;
     DL_APPEND(server->exchanges, exchange);
@@ -265,7 +265,7 @@ enum MHD_Result http_on_request(void *closure, struct MHD_Connection *connection
         return MHD_YES;
     }
     if (!exchange->complete)
-        take_in(server, exchange);
+        enqueue(server, exchange);
     if (!exchange->response) {
         exchange->suspended = true;
         MHD_suspend_connection(connection);

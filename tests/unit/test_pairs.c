@@ -287,7 +287,7 @@ CORE_TEST(test_a_bad_pair_is_forgotten)
 }
 
 /* Of three, the effect of two on each other is the least that is to be expected. */
-CORE_TEST(test_a_bad_pair_in_larger_company)
+CORE_TEST(test_a_bad_pair_among_more_than_two)
 {
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 2);

@@ -28,7 +28,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     learn_left(job);
     sharing_ends(core, job);
-    user_leaves(job);
+    user_discharge(job);
     resources_left(core, job->wants);
     use_ends(job, at_ns);
     run->idle_step = IDLE_NOT_TOLD;

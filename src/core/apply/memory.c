@@ -65,7 +65,7 @@ static void set_reservation(struct core *core, struct job *job, const struct rec
     job->reservation_source = reservation->reservation_source;
     if (job->run->granted_bytes < 0)
         job_run(job)->granted_bytes = job->reserved_bytes;
-    user_recounts(core, job);
+    user_recharge(core, job);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_rebook(core->gpus[job->placements[i].gpu]);
 }

@@ -72,7 +72,7 @@ void apply_placed(struct core *core, struct job *job, const struct record *recor
         }
     }
     learn_placed(job);
-    user_takes(core, job);
+    user_charge(core, job);
     resources_taken(core, job->wants);
     use_begins(core, job, record->at_ns);
     sharing_begins(core, job);

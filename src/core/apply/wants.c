@@ -1,5 +1,5 @@
-/* How this file works: a waiting job that wants something else is alike others than before, and may have another turn:
- * it leaves its queue of alike jobs and comes back. No GPU is kept for it meanwhile. */
+/* How this file works: a waiting job that wants something else belongs to another autocluster, and may have another
+ * turn: it leaves its autocluster and joins anew. No GPU is kept for it meanwhile. */
 #include "core/apply/wants.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "core/waiting/depend.h"
 #include "core/waiting/order.h"
 
-/* The job wants something else: it leaves its queue of alike jobs, and no GPU is kept for it. */
+/* The job wants something else: it leaves its autocluster, and no GPU is kept for it. */
 static void change_wants(struct core *core, struct job *job, const struct record_submitted *wants, int64_t at_ns)
 {
     const struct record_submitted *before = job->wants;

@@ -1,11 +1,13 @@
 /* Workloads of one program of one user: its runs with other arguments. Where three of them or more needed equal memory,
  * their arguments do not matter to it. Equal is the same bin of the distribution, or its neighbour. Their need then
- * says more of a job of unknown need than that of all other workloads. Others are not gone by: a request that is
- * lowered for two runs, or for runs that differ, runs jobs out of memory (docs/estimation.md).
+ * says more of a job of unknown need than that of all other workloads. Programs with fewer or with unlike runs are
+ * ignored: a request that is lowered for two runs, or for runs that differ, runs jobs out of memory
+ * (docs/estimation.md).
  *
  * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn. The user's own distribution
  * (prior.h) counts as much as one workload of the program. Runs of other users do not count. Each workload counts with
- * the memory of its first completed run. Half of each counts as twice that memory: the next argument may matter. */
+ * the memory of its first completed run. Half of its weight is put on that memory, and half on twice as much: the next
+ * argument may matter. */
 #ifndef CARMA_CORE_PROGRAM_HISTORY_H
 #define CARMA_CORE_PROGRAM_HISTORY_H
 

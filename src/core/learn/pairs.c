@@ -225,9 +225,9 @@ static const struct measure *known(const struct core *core, const struct gpu *gp
                : NULL;
 }
 
-static int32_t ratio(int64_t alone, int64_t in_company)
+static int32_t ratio(int64_t alone, int64_t beside_another)
 {
-    int64_t permille = alone / in_company >= 1000 ? 1000000 : alone * 1000 / in_company;
+    int64_t permille = alone / beside_another >= 1000 ? 1000000 : alone * 1000 / beside_another;
 
     return permille < 1000 ? 1000 : (int32_t)permille;
 }

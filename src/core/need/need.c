@@ -1,6 +1,6 @@
 /* How this file works: `sources` has one row for each source of a waiting job's figure, the most trusted first; the
  * first row that knows counts. Decisions go by the questions below it: what must be free for the job beside others, or
- * on an idle GPU (qualify.c, decide.c); what is expected of all that are alike (waiting/autocluster.c). What earlier
+ * on an idle GPU (qualify.c, decide.c); what is expected of an autocluster (waiting/autocluster.c). What earlier
  * runs say is counted in learn.c, what other workloads say in guess/. The record of a placement keeps figure and
  * source. After that the job itself tells: while it runs (overuse.c, decide.c: shrink_reservations), and when it ran
  * out (crash.c).

@@ -339,13 +339,14 @@ int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const
     return least;
 }
 
-/* Of a GPU that is only imagined, in *room. */
+/* The sums of the GPU's residents: kept by the GPU; of one that is only imagined, in *imagined. */
 static const struct slowdown_takers *takers_of(const struct core *core, const struct gpu *gpu,
-                                               struct slowdown_takers *room)
+                                               struct slowdown_takers *imagined)
 {
-    struct slowdown_takers *takers = gpu->takers ? gpu->takers : room;
+    struct slowdown_takers *takers = gpu->takers ? gpu->takers : imagined;
 
-    if (takers == room || takers->version != core->activity_version || takers->residents != gpu->residents_version) {
+    if (takers == imagined || takers->version != core->activity_version ||
+        takers->residents != gpu->residents_version) {
         gather(core, gpu, NULL, 0, takers);
         takers->version = core->activity_version;
         takers->residents = gpu->residents_version;
@@ -377,9 +378,9 @@ static uint32_t threads_of(const struct core *core, const struct slowdown_takers
 
 uint32_t slowdown_threads(const struct core *core, const struct gpu *gpu, const struct job *joining)
 {
-    struct slowdown_takers room;
+    struct slowdown_takers imagined;
 
-    return threads_of(core, takers_of(core, gpu, &room), server_of(core, joining, SHARE_MPS));
+    return threads_of(core, takers_of(core, gpu, &imagined), server_of(core, joining, SHARE_MPS));
 }
 
 /* The residents and the joining job, by the mode in which it would share the GPU. */
@@ -397,8 +398,8 @@ static enum share_mode join(const struct core *core, const struct gpu *gpu, cons
 
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining)
 {
-    struct slowdown_takers room, with;
-    const struct slowdown_takers *takers = takers_of(core, gpu, &room);
+    struct slowdown_takers imagined, with;
+    const struct slowdown_takers *takers = takers_of(core, gpu, &imagined);
     struct slowdown slowdown;
     enum share_mode share;
 
@@ -416,8 +417,8 @@ struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu,
 
 int64_t slowdown_added_ppm(const struct core *core, const struct gpu *gpu, const struct job *joining)
 {
-    struct slowdown_takers room, with;
-    const struct slowdown_takers *takers = takers_of(core, gpu, &room);
+    struct slowdown_takers imagined, with;
+    const struct slowdown_takers *takers = takers_of(core, gpu, &imagined);
 
     join(core, gpu, takers, joining, &with);
     return delivered_ppm(&with, rate_of_turns(&with)) - takers->together.delivered_ppm;
@@ -445,9 +446,9 @@ static int64_t least_progress_ppm(const struct slowdown *with, const struct slow
 
 int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *gpu, const struct slowdown *with)
 {
-    struct slowdown_takers room;
+    struct slowdown_takers imagined;
 
-    return least_progress_ppm(with, &takers_of(core, gpu, &room)->together);
+    return least_progress_ppm(with, &takers_of(core, gpu, &imagined)->together);
 }
 
 int32_t slowdown_most_predicted(const struct slowdown *with, int32_t bound_permille)

@@ -1,7 +1,7 @@
 /* How this file works: a job that begins to wait joins its like (autocluster_join), whose first stands in the tree of
  * their line and width. Each node keeps what the first needs (set_needs, by need.c) and the least of its branch, so
- * autocluster_next skips branches that fit in no room. What changes needs is noted elsewhere and taken at the end of a
- * record (autocluster_take_news), or changes all (autocluster_all_changed). A rule that reads more of a job than that
+ * autocluster_next skips branches that fit in no vacancy. What changes needs is noted elsewhere and taken at the end of
+ * a record (autocluster_take_news), or changes all (autocluster_all_changed). A rule that reads more of a job than that
  * must keep unlike jobs apart: find_or_add. */
 #include "core/waiting/autocluster.h"
 

@@ -2,7 +2,7 @@
  * What holds for the first of them, the one whose turn is the earliest, holds for all. So a decision looks at the first
  * alone.
  *
- * They wait in lines (order.c says which line goes first). A line has a tree for each number of GPUs, in the order of
+ * They wait in lines (order.c says which line goes first). A line has a treap for each number of GPUs, in the order of
  * the first jobs' turns. Each branch knows the least that anything in it needs. So a search for jobs that may fit
  * passes over all others, however long the queue. */
 #ifndef CARMA_CORE_AUTOCLUSTER_H
@@ -22,10 +22,10 @@ struct user;
 
 /* What the first of them needs. */
 struct needs {
-    int16_t units;    /* on each GPU, at least (vacancy.h) */
-    uint8_t band;     /* of its SM activity (slowdown.h) */
-    bool anywhere;    /* a search stops at it, whatever the room: nothing is known of the GPUs that it fits, or they are
-                         reserved for it */
+    int16_t units; /* on each GPU, at least (vacancy.h) */
+    uint8_t band;  /* of its SM activity (slowdown.h) */
+    bool anywhere; /* a search stops at it, whatever the vacancy: nothing is known of the GPUs that it fits, or they are
+                      reserved for it */
     int64_t since_ns; /* it has waited since then (job_waits_since_ns) */
 };
 
@@ -49,7 +49,7 @@ struct expectation {
 struct autocluster_key {
     const struct record_submitted *wants;
     const struct profile *profile;
-    uint64_t job; /* one that had GPUs before, and so is alike nobody; else 0 */
+    uint64_t job; /* one that had GPUs before, and so stands alone; else 0 */
 };
 
 /* The jobs of the classes before the main queue; of one priority, the main queue, or a user's part of it under fair
@@ -86,7 +86,7 @@ struct autocluster {
     struct autocluster *before, *behind;
     /* Of its workload: */
     struct autocluster *profile_previous, *profile_next;
-    UT_hash_handle hh; /* core.alikes, by key */
+    UT_hash_handle hh; /* core.autoclusters, by key */
 };
 
 /* The jobs that want this number of GPUs. */
@@ -99,7 +99,7 @@ struct autoclusters_of_width {
 void autocluster_join(struct core *core, struct job *job);
 void autocluster_leave(struct core *core, struct job *job);
 
-/* The job behind it of those that are alike; NULL: there is none. */
+/* The job behind it in its autocluster; NULL: there is none. */
 struct job *autocluster_behind(const struct job *job);
 
 /* It was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
@@ -112,7 +112,7 @@ void autocluster_all_changed(struct core *core);
  * may fit where they did not are looked at again. */
 void autocluster_take_news(struct core *core);
 
-/* A search stops at those that the room may hold, and the most of their width, too; if so asked, at those of
+/* A search stops at those that the vacancy may hold, and the most of their width, too; if so asked, at those of
  * needs.anywhere; and at those that have waited at least since `since_ns`. */
 struct search {
     struct vacancy vacancy;

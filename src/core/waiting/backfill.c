@@ -1,6 +1,6 @@
 /* How this file works: backfill_pass, called by decide.c, places the head as long as it fits (place.c). Then, with
  * backfill, GPUs are reserved where that is due (reserve.c), and all others are looked at, line by line, those that may
- * fit in a room that has opened (search_of). Under fair turns each placement begins that anew: it may be another's
+ * fit where memory has become free (search_of). Under fair turns each placement begins that anew: it may be another's
  * turn. backfill_reaches says of one job whether a pass comes to it, for its reason. */
 #include "core/waiting/backfill.h"
 
@@ -14,7 +14,8 @@
 #include "core/waiting/order.h"
 #include "core/waiting/reserve.h"
 
-/* In the order of arrival: jobs behind a starved twin of the head, which is alike it, must not overtake the twin. */
+/* In the order of arrival: jobs behind a starved twin of the head (one of its autocluster) must not overtake the twin.
+ */
 static struct order_turn last_turn(const struct core *core, const struct job *head, int64_t now_ns)
 {
     const struct job *twin = core->config.order == ORDER_FIFO ? autocluster_behind(head) : NULL;
@@ -37,7 +38,7 @@ bool backfill_reaches(const struct core *core, const struct job *job, int64_t no
     return !starved || !turn_is_before(starved->turn, job->turn);
 }
 
-/* ---- Where there may be room ---- */
+/* ---- Vacancies ---- */
 
 struct pass {
     struct core *core;
@@ -132,8 +133,8 @@ static void find_all_most(struct pass *pass)
     pass->knows_most = true;
 }
 
-/* For jobs that may have become placeable: in the room of the GPUs that have opened. In the order of arrival also for
- * those that nobody may pass. */
+/* For jobs that may have become placeable: in the vacancy of the GPUs that have opened. In the order of arrival also
+ * for those that nobody may pass. */
 static struct search search_of(const struct pass *pass, const struct line *line)
 {
     const struct core *core = pass->core;

@@ -283,8 +283,8 @@ struct job *order_first(const struct core *core, const struct line *line, struct
         return NULL;
     autocluster = autocluster_next(core, line, behind, &search);
     while (autocluster && !job_is_eligible(core, autocluster->first, NULL))
-        autocluster = autocluster_next(core, line, autocluster->turn,
-                                       &search); /* jobs that are alike all are eligible, or none */
+        autocluster =
+            autocluster_next(core, line, autocluster->turn, &search); /* of an autocluster all are eligible, or none */
     return autocluster ? autocluster->first : NULL;
 }
 

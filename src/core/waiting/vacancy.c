@@ -1,7 +1,7 @@
-/* How this file works: a room has the most memory for each band of SM activity, a space the same for some bands.
- * search_of and find_most (backfill.c) widen a room by the space of each GPU that has opened; trees of waiting jobs
- * (autocluster.c) keep the least need of each branch as a room that was narrowed, and leave out branches that
- * vacancy_holds() says no to. Rounding is to the side of looking once too often. */
+/* How this file works: a vacancy has the most memory for each band of SM activity, a space the same for some
+ * bands. search_of and find_most (backfill.c) widen a vacancy by the space of each GPU that has opened; trees of
+ * waiting jobs (autocluster.c) keep the least need of each branch as a vacancy that was narrowed, and leave out
+ * branches that vacancy_holds() says no to. Rounding is to the side of looking once too often. */
 #include "core/waiting/vacancy.h"
 
 #define UNIT_BYTES (INT64_C(64) << 20)

@@ -10,13 +10,13 @@
 
 #include "core/share/slowdown.h"
 
-/* In units. A need is within a room where it is less. */
+/* In units. A need is within a vacancy where it is less. */
 struct vacancy {
     int16_t units[SLOWDOWN_BANDS];
 };
 
-#define VACANCY_NEED_IDLE (INT16_MAX - 1) /* within the room of an idle GPU alone */
-#define VACANCY_NEED_NONE INT16_MAX       /* within no room */
+#define VACANCY_NEED_IDLE (INT16_MAX - 1) /* within the vacancy of an idle GPU alone */
+#define VACANCY_NEED_NONE INT16_MAX       /* within none */
 
 /* Of GPUs that take nobody, and of idle ones. */
 extern const struct vacancy vacancy_none, vacancy_whole;
@@ -40,11 +40,11 @@ struct gpu_space {
     uint32_t gpu;
 };
 
-/* To at least the space, or at most the other room, in each band. */
+/* To at least the space, or at most the other vacancy, in each band. */
 void vacancy_widen(struct vacancy *vacancy, struct space by);
 void vacancy_narrow(struct vacancy *vacancy, const struct vacancy *to);
 
-/* Whether a need of any band is within the room. */
+/* Whether a need of any band is within the vacancy. */
 bool vacancy_holds(const struct vacancy *vacancy, const struct vacancy *needs);
 
 #endif

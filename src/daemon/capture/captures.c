@@ -193,7 +193,7 @@ static bool start_one(struct captures *captures)
             break;
     if (!view)
         return false;
-    DL_DELETE(captures->users, user); /* the others have theirs first */
+    DL_DELETE(captures->users, user); /* round robin */
     DL_APPEND(captures->users, user);
     start(captures, user, &due, view);
     return true;

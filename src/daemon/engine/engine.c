@@ -24,7 +24,7 @@ struct stored_spec {
     char *json; /* owned; NULL: the job is withdrawn */
 };
 
-struct waiter {
+struct turn_listener {
     void (*done)(int status, const char *error, void *user);
     void *user;
 };
@@ -38,8 +38,8 @@ struct engine_turn {
     struct store_request request; /* id NULL: none; owned */
     uint64_t *ended;              /* jobs that an input of this turn ended */
     size_t ended_count, ended_capacity;
-    struct waiter *waiters;
-    size_t waiter_count, waiter_capacity;
+    struct turn_listener *listeners;
+    size_t listener_count, listener_capacity;
     struct engine_turn *next;
 };
 
@@ -82,7 +82,7 @@ static void turn_free(struct engine_turn *turn)
     free(turn->specs);
     free((char *)turn->request.id);
     free(turn->ended);
-    free(turn->waiters);
+    free(turn->listeners);
     record_list_release(&turn->records);
     free(turn);
 }
@@ -178,15 +178,15 @@ void engine_on_stored(struct engine *engine, void (*done)(int status, const char
         done(turn ? -EIO : 0, engine->trouble, user);
         return;
     }
-    array_reserve(turn->waiters, turn->waiter_capacity, turn->waiter_count + 1);
-    turn->waiters[turn->waiter_count++] = (struct waiter){.done = done, .user = user};
+    array_reserve(turn->listeners, turn->listener_capacity, turn->listener_count + 1);
+    turn->listeners[turn->listener_count++] = (struct turn_listener){.done = done, .user = user};
 }
 
-static void tell_waiters(struct engine_turn *turn, int status, const char *error)
+static void tell_listeners(struct engine_turn *turn, int status, const char *error)
 {
-    for (size_t i = 0; i < turn->waiter_count; i++)
-        turn->waiters[i].done(status, error, turn->waiters[i].user);
-    turn->waiter_count = 0;
+    for (size_t i = 0; i < turn->listener_count; i++)
+        turn->listeners[i].done(status, error, turn->listeners[i].user);
+    turn->listener_count = 0;
 }
 
 /* ---- Storing ---- */
@@ -212,7 +212,7 @@ static void on_retry(uv_timer_t *timer)
 {
     struct engine *engine = timer->data;
 
-    /* The first tries for all: with a full disk they may be many. */
+    /* Retries only the oldest commit: with a full disk many may wait, and the others follow it. */
     if (engine->first)
         commit(engine, engine->first);
 }
@@ -244,10 +244,10 @@ static void withdraw_submissions(struct engine *engine, struct engine_turn *turn
 }
 
 /* Nobody is kept waiting until the disk has space. */
-static void fail_waiters(struct engine *engine, struct engine_turn *turn, const char *error)
+static void fail_listeners(struct engine *engine, struct engine_turn *turn, const char *error)
 {
-    if (turn->waiter_count) {
-        tell_waiters(turn, -EIO, error);
+    if (turn->listener_count) {
+        tell_listeners(turn, -EIO, error);
         withdraw_submissions(engine, turn);
     }
 }
@@ -258,7 +258,7 @@ static void on_failed(struct engine *engine, struct engine_turn *turn, const cha
         daemon_log("cannot store: %s; new jobs are refused and nothing is started until it can", error);
         engine->trouble = xstrdup(error);
     }
-    fail_waiters(engine, turn, error);
+    fail_listeners(engine, turn, error);
     uv_timer_start(engine->retry, on_retry, RETRY_WALL_MS, 0);
 }
 
@@ -297,7 +297,7 @@ static void on_stored(int status, const char *error, void *user)
     /* Once stopping, decisions are left to the next start, which finds them in the store. */
     for (size_t i = 0; i < turn->records.count && !daemon->stopping; i++)
         engine->calls->stored(daemon, &turn->records.items[i]);
-    tell_waiters(turn, 0, NULL);
+    tell_listeners(turn, 0, NULL);
     trim = turn->spec_count >= TRIM_SPECS;
     turn_free(turn);
     if (trim)
@@ -348,7 +348,7 @@ void engine_turn(struct engine *engine)
     record_list_release(&decisions);
     engine->calls->decided(daemon);
     set_wake(engine, now_ns);
-    if (turn->records.count == 1 && turn->records.items[0].type == RECORD_TIMER && turn->waiter_count == 0) {
+    if (turn->records.count == 1 && turn->records.items[0].type == RECORD_TIMER && turn->listener_count == 0) {
         turn->records.count = 0; /* nothing came of it: not worth storing */
         return;
     }
@@ -359,7 +359,7 @@ void engine_turn(struct engine *engine)
         engine->first = turn;
     engine->last = turn;
     if (engine->trouble) {
-        fail_waiters(engine, turn, engine->trouble);
+        fail_listeners(engine, turn, engine->trouble);
     } else {
         commit(engine, turn);
         begin_early(engine, turn);

@@ -3,7 +3,7 @@
  * leases_handle() takes the requests. ask() looks up the lease's user beside the loop, and enter() makes a job of it
  * (submit), as a submission is made; one that is asked for again is the same job (find_live). attach(), end() and
  * suspend() say what its processes do; daemon/run/runs_lease.c passes that on to the lease's shepherd. A client that
- * waits is a struct waiter: leases_look() asks after each turn of the engine which of them can be answered. */
+ * waits is a struct lease_client: leases_look() asks after each turn of the engine which of them can be answered. */
 #include "api/spec.h"
 #include "daemon/lease/leases_internal.h"
 
@@ -25,18 +25,18 @@
 #include "daemon/view/owners.h"
 
 /* A client that waits for its lease to be placed, or to end. */
-struct waiter {
+struct lease_client {
     struct http_request *request;
     uint64_t job;
     bool for_end;
     char code[64]; /* the last reason to wait, and its sentence */
     char reason[REASON_TEXT];
-    struct waiter *next;
+    struct lease_client *next;
 };
 
 struct leases {
     struct daemon *daemon;
-    struct waiter *waiters;
+    struct lease_client *clients;
 };
 
 struct leases *leases_new(struct daemon *daemon)
@@ -51,10 +51,10 @@ void leases_free(struct leases *leases)
 {
     if (!leases)
         return;
-    for (struct waiter *waiter = leases->waiters, *next; waiter; waiter = next) {
-        next = waiter->next;
-        http_reply_stopping(waiter->request);
-        free(waiter);
+    for (struct lease_client *client = leases->clients, *next; client; client = next) {
+        next = client->next;
+        http_reply_stopping(client->request);
+        free(client);
     }
     free(leases);
 }
@@ -73,46 +73,46 @@ static bool has_ended(const struct job_view *view)
 
 static void wait_for(struct leases *leases, struct http_request *request, uint64_t job, bool for_end)
 {
-    struct waiter *waiter = xcalloc(1, sizeof *waiter);
+    struct lease_client *client = xcalloc(1, sizeof *client);
 
-    *waiter = (struct waiter){.request = request, .job = job, .for_end = for_end, .next = leases->waiters};
-    leases->waiters = waiter;
+    *client = (struct lease_client){.request = request, .job = job, .for_end = for_end, .next = leases->clients};
+    leases->clients = client;
 }
 
-static void note_reason(const struct daemon *daemon, struct waiter *waiter)
+static void note_reason(const struct daemon *daemon, struct lease_client *client)
 {
     int64_t now_ns = nodetime_now_ns();
-    struct reason reason = core_reason(daemon->core, waiter->job, now_ns);
+    struct reason reason = core_reason(daemon->core, client->job, now_ns);
 
     if (reason.code == REASON_NONE)
         return;
     reason_name_others(&reason, &daemon->views);
-    snprintf(waiter->code, sizeof waiter->code, "%s", reason_name(reason.code));
-    reason_format(&reason, now_ns, waiter->reason);
+    snprintf(client->code, sizeof client->code, "%s", reason_name(reason.code));
+    reason_format(&reason, now_ns, client->reason);
 }
 
 /* It is over before it was placed. */
-static void refuse_ended(struct daemon *daemon, struct waiter *waiter, struct job_view *view)
+static void refuse_ended(struct daemon *daemon, struct lease_client *client, struct job_view *view)
 {
     CLEANUP(free_ptr) char *text = NULL;
 
     if (view->state == JOB_REFUSED) {
-        refuse(waiter->request, "the node can never hold it", "refused", true);
+        refuse(client->request, "the node can never hold it", "refused", true);
         return;
     }
     if (view->state == JOB_EXPIRED && !view->run->exited) {
-        text = xasprintf("not placed in time: %s", *waiter->reason ? waiter->reason : "it waited");
+        text = xasprintf("not placed in time: %s", *client->reason ? client->reason : "it waited");
         if (!view->message) {
             job_view_set_message(view, text);
             job_view_change(view);
             views_touch(&daemon->views, view);
         }
-        refuse(waiter->request, text, *waiter->code ? waiter->code : "expired", false);
+        refuse(client->request, text, *client->code ? client->code : "expired", false);
         return;
     }
     text = xasprintf("the lease is over (%s)%s%s", job_state_name(view->state), view->message ? ": " : "",
                      view->message ? view->message : "");
-    refuse(waiter->request, text, "ended", false);
+    refuse(client->request, text, "ended", false);
 }
 
 struct ended_answer {
@@ -144,47 +144,47 @@ static void answer_end_once_stored(struct leases *leases, struct http_request *r
 }
 
 /* False: it waits on. */
-static bool answer(struct leases *leases, struct waiter *waiter)
+static bool answer(struct leases *leases, struct lease_client *client)
 {
     struct daemon *daemon = leases->daemon;
-    struct job_view *view = views_find(&daemon->views, waiter->job);
+    struct job_view *view = views_find(&daemon->views, client->job);
     struct launch_status status;
     struct error err;
     json_t *json;
 
     if (!view) {
-        http_reply_error(waiter->request, 404, "there is no lease %" PRIu64, waiter->job);
+        http_reply_error(client->request, 404, "there is no lease %" PRIu64, client->job);
         return true;
     }
-    if (waiter->for_end) {
+    if (client->for_end) {
         if (has_ended(view))
-            answer_end_once_stored(leases, waiter->request, waiter->job);
+            answer_end_once_stored(leases, client->request, client->job);
         return has_ended(view);
     }
     if (has_ended(view)) {
-        refuse_ended(daemon, waiter, view);
+        refuse_ended(daemon, client, view);
         return true;
     }
-    note_reason(daemon, waiter);
-    if (!runs_lease_of(daemon->runs, waiter->job, &status))
+    note_reason(daemon, client);
+    if (!runs_lease_of(daemon->runs, client->job, &status))
         return false;
     json = lease_placed_to_json(daemon, view, &status, &err);
     if (json)
-        http_reply(waiter->request, 201, json);
+        http_reply(client->request, 201, json);
     else
-        http_reply_error(waiter->request, 503, "%s", err.text);
+        http_reply_error(client->request, 503, "%s", err.text);
     return true;
 }
 
 void leases_look(struct leases *leases)
 {
-    for (struct waiter **at = &leases->waiters, *waiter; (waiter = *at);) {
-        if (!answer(leases, waiter)) {
-            at = &waiter->next;
+    for (struct lease_client **at = &leases->clients, *client; (client = *at);) {
+        if (!answer(leases, client)) {
+            at = &client->next;
             continue;
         }
-        *at = waiter->next;
-        free(waiter);
+        *at = client->next;
+        free(client);
     }
 }
 

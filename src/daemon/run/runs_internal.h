@@ -40,7 +40,7 @@ struct run {
     bool waits;              /* its shepherd waits for space, and says so */
     bool timed_out;          /* its time is up, and its MPS clients were seen to */
     int64_t missing_wall_ns; /* monotonic; since when no status is there of a job that ran; 0: there is one */
-    bool put_off;            /* it could not begin for lack of space or the like, and has no shepherd */
+    bool retry_later;        /* it could not begin for lack of space or the like, and has no shepherd */
     struct sweeper sweeper;
     struct takeover takeover;
     bool over; /* the core knows that it has ended; the shepherd has still to be reaped */
@@ -67,10 +67,10 @@ struct runs {
     uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
     struct run *first;
     struct early early;
-    char *limits_gap;        /* why the host limits of jobs are not in force here; NULL: they are */
-    bool heal_told;          /* that something was removed and cannot be made again */
-    bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
-    bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
+    char *limits_gap;     /* why the host limits of jobs are not in force here; NULL: they are */
+    bool heal_told;       /* that something was removed and cannot be made again */
+    bool filters_devices; /* jobs can open the device nodes of their own GPUs only */
+    bool start_failed;    /* the last start failed for lack of a resource that may return; reported once */
 };
 
 /* runs.c: the table, and functions for all the files. Paths are owned by the caller. runs_run_of() is the launch of the

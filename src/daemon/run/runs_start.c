@@ -17,14 +17,14 @@ void runs_on_prepare(uv_timer_t *timer)
     spawn_prepare(runs->shepherd_path, runs->directory, NULL); /* a failure is reported by the next job's start */
 }
 
-/* The job is found without a shepherd when it is looked at, and begun again. */
-static void put_off(struct runs *runs, const struct job_view *view, const char *directory, const char *why)
+/* Leaves the job without a shepherd: when it is looked at next, it is begun again. */
+static void retry_later(struct runs *runs, const struct job_view *view, const char *directory, const char *why)
 {
     mps_jobs_leave(runs->daemon->mps_jobs, view->id);
-    if (!runs->short_of_something)
+    if (!runs->start_failed)
         daemon_log("job %" PRIu64 " waits until it can be started: %s", view->id, why);
-    runs->short_of_something = true;
-    runs_add(runs, view, directory, 0, 0)->put_off = true;
+    runs->start_failed = true;
+    runs_add(runs, view, directory, 0, 0)->retry_later = true;
 }
 
 /* The job was started with it; a later configuration does not change it. */
@@ -61,7 +61,7 @@ static void let_go(struct runs *runs, const struct job_view *view, const char *d
 {
     launch_go(begun);
     uv_timer_start(runs->prepare, runs_on_prepare, PREPARE_WALL_MS, 0);
-    runs->short_of_something = false;
+    runs->start_failed = false;
     runs_add(runs, view, directory, begun->shepherd, begun->start_ticks);
 }
 
@@ -74,15 +74,15 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     int code;
 
     if (runs->filters_devices && !node_was_read(runs->daemon->node, view)) {
-        put_off(runs, view, directory,
-                "its GPUs have not been read yet, so it is not known which device nodes are theirs");
+        retry_later(runs, view, directory,
+                    "its GPUs have not been read yet, so it is not known which device nodes are theirs");
         return;
     }
     code = begin(runs, view, directory, mps_pipe_directory, mps_log_directory, &begun, &err);
     if (code == 0) {
         let_go(runs, view, directory, &begun);
     } else if (error_is_passing(code)) {
-        put_off(runs, view, directory, err.text);
+        retry_later(runs, view, directory, err.text);
     } else {
         mps_jobs_leave(runs->daemon->mps_jobs, view->id);
         runs_feed_launch_failed(runs, view->id, err.text);

@@ -175,12 +175,12 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     int code = launch_settle(run->directory, &status, NULL);
 
     if (error_is_passing(code)) { /* looked at again */
-        run->put_off = true;
+        run->retry_later = true;
         return;
     }
     if (code == 0) {
         bool never_began = status.phase == LAUNCH_FAILED && status.shepherd == 0; /* lost like one that had */
-        if (never_began && run->put_off) {
+        if (never_began && run->retry_later) {
             begin_anew(runs, run);
             return;
         }

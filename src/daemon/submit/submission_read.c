@@ -131,7 +131,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
 static void drop_texts(struct job_spec *spec)
 {
     if (spec->capture && spec->capture_name && strcmp(spec->capture_name, SPEC_CAPTURE_AUTO) == 0) {
-        free(spec->capture_name); /* a file of that name is not the wish */
+        free(spec->capture_name); /* that word asks for a capture: a file of that name needs its folder */
         spec->capture_name = xstrdup("./" SPEC_CAPTURE_AUTO);
     }
     free_ptr(&spec->summary);

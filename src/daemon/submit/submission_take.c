@@ -2,7 +2,7 @@
  * request was read.
  *
  * submission_take() asks first whether the request was accepted before. Then check_applicants() has the rules that look
- * at the queue, at the user's other jobs and at the node: a new one belongs there. take_in() makes each job an input of
+ * at the queue, at the user's other jobs and at the node: a new one belongs there. admit() makes each job an input of
  * the engine. Its answer and what is stored of it follow (store_and_answer). */
 #include "daemon/submit/submission_internal.h"
 
@@ -175,7 +175,7 @@ static struct job_view *add_first(struct submission *submission, uint64_t id, st
 }
 
 /* `first`: of its array; NULL: it is that one. */
-static struct job_view *take_in(struct submission *submission, struct applicant *applicant, struct job_view *first)
+static struct job_view *admit(struct submission *submission, struct applicant *applicant, struct job_view *first)
 {
     struct daemon *daemon = submission->daemon;
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
@@ -200,7 +200,7 @@ static void take_in_all(struct submission *submission, struct applicant *applica
     if (applicant->spec.array)
         applicant->wants.array = daemon->views.last_id + 1;
     for (uint32_t i = 0; i < applicant->jobs; i++)
-        first = take_in(submission, applicant, first);
+        first = admit(submission, applicant, first);
 }
 
 /* What can be said already: an array, or NULL. */

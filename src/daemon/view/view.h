@@ -158,7 +158,7 @@ struct job_view *views_add_unknown(struct views *views, uint64_t id);
 /* As it is in the core, for any stored state. */
 void views_take_job(struct views *views, const struct core *core, struct job_view *view, const struct job *job);
 
-/* Of an ended job nobody knows how it ended: it is not shown. */
+/* Hides an ended job of which nobody knows how it ended. */
 void views_hide(struct views *views, struct job_view *view);
 
 /* It has changed since the store was last told, or is being told (daemon/engine/snapshotter.h). The changed ones are
@@ -241,8 +241,6 @@ int64_t job_view_reserved_bytes(const struct job_view *view, const struct core *
 /* How much more than was reserved for it at its start the job was observed to use on one of its GPUs; 0: no more. */
 int64_t job_view_over_bytes(const struct job_view *view, const struct core *core);
 
-/* How its last run ended where that was not the job's own fault or was out of memory, and the consequence; NULL: no
- * such end. Owned by the caller. */
 /* Why it was told to leave its GPUs in its last run, as a clause. Owned by the caller; NULL: it was not. */
 char *job_view_moved_why(const struct job_view *view);
 
