@@ -16,13 +16,39 @@
 #include "core/state.h"
 #include "core/waiting/autocluster.h"
 
-/* The first `wanted` GPUs that are idle, in index order; false when there are fewer. */
+/* Enters it before those of higher ranks, where it is one of the best `most`. Those of equal rank stand by index. */
+static void enter(struct record_placed *placed, int64_t *ranks, uint32_t most, uint32_t gpu, int64_t rank)
+{
+    uint32_t at;
+
+    if (placed->count < most)
+        placed->count++;
+    for (at = placed->count - 1; at > 0 && rank < ranks[at - 1]; at--) {
+        ranks[at] = ranks[at - 1];
+        placed->gpus[at] = placed->gpus[at - 1];
+    }
+    ranks[at] = rank;
+    placed->gpus[at] = gpu;
+}
+
+/* Whether one of that rank would be among the best `most`. */
+static bool is_better(const struct record_placed *placed, const int64_t *ranks, uint32_t most, int64_t rank)
+{
+    return placed->count < most || rank < ranks[most - 1];
+}
+
+/* The first `wanted` GPUs that are idle, in index order: whole ones first where the policy predicts what a smaller
+ * instance would cost the job, then the larger instances. False when there are fewer. */
 static bool choose_idle(const struct core *core, const struct job *job, struct record_placed *placed)
 {
+    int64_t ranks[RECORD_MAX_GPUS];
+
     placed->count = 0;
-    for (uint32_t i = 0; i < core->gpu_count && placed->count < job->wants->gpus; i++)
-        if (gpu_fits_idle(core, job, core->gpus[i]))
-            placed->gpus[placed->count++] = i;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t rank = core->policy->predicts ? -core->gpus[i]->part_permille : 0;
+        if (is_better(placed, ranks, job->wants->gpus, rank) && gpu_fits_idle(core, job, core->gpus[i]))
+            enter(placed, ranks, job->wants->gpus, i, rank);
+    }
     return placed->count == job->wants->gpus;
 }
 
@@ -43,23 +69,13 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
 
     placed->count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
-        uint32_t at;
         int64_t rank;
         if (!may_qualify(core, job, core->gpus[i], needed_bytes))
             continue;
         rank = core->policy->rank(core, job, core->gpus[i]); /* costs less than the verdict */
-        if (placed->count == job->wants->gpus && rank >= ranks[placed->count - 1])
-            continue;
-        if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
-            continue;
-        if (placed->count < job->wants->gpus)
-            placed->count++;
-        for (at = placed->count - 1; at > 0 && rank < ranks[at - 1]; at--) {
-            ranks[at] = ranks[at - 1];
-            placed->gpus[at] = placed->gpus[at - 1];
-        }
-        ranks[at] = rank;
-        placed->gpus[at] = i;
+        if (is_better(placed, ranks, job->wants->gpus, rank) &&
+            gpu_verdict(core, job, core->gpus[i], now_ns) == REASON_NONE)
+            enter(placed, ranks, job->wants->gpus, i, rank);
     }
     return placed->count == job->wants->gpus;
 }

@@ -179,6 +179,23 @@ CORE_TEST(test_an_instance_slows_by_its_part)
     assert_goes_to(f, light, "0");
 }
 
+/* Whatever is known of it: its speed on the small one would be a fraction. */
+CORE_TEST(test_the_largest_idle_piece_goes_first)
+{
+    only_gpu(f, SHARE_MPS, 250);
+    bound(f, 2000);
+    add_gpu_1(f);
+    sample(f, 1, 0, 0, 0);
+    for (int32_t activity = -1; activity <= 900; activity += activity < 0 ? 101 : 400)
+        for (int64_t bytes = -1; bytes <= GIB; bytes += GIB + 1) {
+            struct record record = wants(1, bytes);
+            record.submitted.smact_permille = activity;
+            uint64_t job = submit_record(f, record);
+            assert_goes_to(f, job, "1");
+            done(f, job);
+        }
+}
+
 CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_does_not_take_it)
 {
     struct record by_mps = wants(1, GIB);

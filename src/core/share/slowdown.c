@@ -421,7 +421,7 @@ int64_t slowdown_added_ppm(const struct core *core, const struct gpu *gpu, const
     const struct slowdown_takers *takers = takers_of(core, gpu, &imagined);
 
     join(core, gpu, takers, joining, &with);
-    return delivered_ppm(&with, rate_of_turns(&with)) - takers->together.delivered_ppm;
+    return (delivered_ppm(&with, rate_of_turns(&with)) - takers->together.delivered_ppm) * gpu->part_permille / 1000;
 }
 
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident)
