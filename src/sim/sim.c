@@ -117,7 +117,7 @@ void run_set_rate(struct sim *sim, struct sim_run *run, double rate)
 
 static void expect_reports(struct sim *sim, const struct sim_run *changed)
 {
-    for (uint32_t k = 0; k < changed->gpu_count && sim->options->checkpoints; k++) {
+    for (uint32_t k = 0; k < changed->gpu_count; k++) {
         const struct sim_gpu *gpu = &sim->gpus[changed->sides[k].gpu];
         for (uint32_t i = 0; i < gpu->resident_count; i++) {
             struct sim_run *run = gpu->residents[i].run;

@@ -65,7 +65,7 @@ struct sim_options {
     int64_t load_ns;
     int64_t climb_ns;
     int64_t sample_period_ns; /* the window and its statistic are settings of the core */
-    bool checkpoints;         /* jobs report their steps, and leave their GPUs with a checkpoint when told to */
+    bool checkpoints;         /* jobs leave their GPUs with a checkpoint when told to */
     double jitter;            /* standard deviation of the normal factor on each job's work */
     uint64_t seed;            /* of the jitter */
 };

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define NODE_MAGIC         "carmaVN"
-#define NODE_VERSION       3
+#define NODE_VERSION       4
 #define NODE_MAX_GPUS      16
 #define NODE_MAX_INSTANCES 7   /* MIG instances of a GPU */
 #define NODE_MAX_SLOTS     256 /* processes on the node at one time */
@@ -154,6 +154,7 @@ struct node_file {
     double time_scale;    /* CARMA_TIME_SCALE under which the node was made: the rate of its clock */
     char profile[48];
     char driver_version[32];
+    uint64_t spread_seed;          /* of how unlike workloads of one activity are (contention.h) */
     _Atomic uint32_t generation;   /* futex: grows whenever some process's rate changed */
     _Atomic uint32_t active;       /* 0 or 1: the bank that counts */
     _Atomic uint32_t driver_loads; /* times the driver was loaded anew: a process that opened NVML before that has to

@@ -89,6 +89,7 @@ static int fill_file(struct node_file *file, const struct node_file *wanted)
     file->time_scale = nodetime_scale();
     memcpy(file->profile, wanted->profile, sizeof file->profile);
     memcpy(file->driver_version, wanted->driver_version, sizeof file->driver_version);
+    file->spread_seed = wanted->spread_seed;
     memcpy(file->gpus, wanted->gpus, sizeof file->gpus);
     rc = fill_identity(file);
     file->banks[0].updated_ns = (int64_t)((double)nodetime_clock_ns(CLOCK_BOOTTIME) * file->time_scale);

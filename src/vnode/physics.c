@@ -90,6 +90,7 @@ static void share_place(const struct node_file *file, struct node_bank *bank, ui
     double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], threads[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
     uint32_t residents[NODE_MAX_SLOTS], count = 0;
     uint64_t servers[NODE_MAX_SLOTS];
+    struct contention_params contention = contention_default;
 
     for (uint32_t i = 0; i < slot_count(bank); i++) {
         const struct node_slot *slot = &bank->slots[i];
@@ -108,7 +109,8 @@ static void share_place(const struct node_file *file, struct node_bank *bank, ui
     }
     if (count == 0)
         return;
-    contention_rates_limited(&contention_default, count, activities, servers, threads, rates);
+    contention.seed = file->spread_seed;
+    contention_rates_limited(&contention, count, activities, servers, threads, rates);
     for (uint32_t i = 0; i < count; i++) {
         struct node_slot *slot = &bank->slots[residents[i]];
 

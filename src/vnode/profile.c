@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "contention/contention.h"
 #include "trace/profile.h"
 
 static_assert(PROFILE_MAX_GPUS <= NODE_MAX_GPUS && PROFILE_MAX_INSTANCES <= NODE_MAX_INSTANCES,
@@ -57,7 +58,8 @@ int profile_read(const char *name, struct node_file *file, struct error *err)
 
     if (rc < 0)
         return rc;
-    *file = (struct node_file){.gpu_count = profile.gpu_count, .cuda_version = profile.cuda_version};
+    *file = (struct node_file){
+        .gpu_count = profile.gpu_count, .cuda_version = profile.cuda_version, .spread_seed = contention_default.seed};
     strcpy(file->profile, profile.name);
     strcpy(file->driver_version, profile.driver_version);
     for (uint32_t g = 0; g < file->gpu_count; g++)

@@ -19,17 +19,20 @@ struct options {
     const struct command *command;
     const char *state, *profile;
     int mode;
+    int64_t spread_seed; /* 0: the profile's */
     const char *fault, *gpu;
     double seconds; /* 0: until it is cleared */
     int64_t xid, pid, code;
     const char *call;
 };
 
-enum { OPT_MODE = 256, OPT_GPU, OPT_FOR, OPT_XID, OPT_PID, OPT_CALL, OPT_CODE };
+enum { OPT_MODE = 256, OPT_SPREAD_SEED, OPT_GPU, OPT_FOR, OPT_XID, OPT_PID, OPT_CALL, OPT_CODE };
 
 static const struct argp_option option_table[] = {
     {"profile", 'p', "NAME", 0, "of the node to create: a name of share/carma/nodes, or a file (a100x4-40g)", 0},
     {"mode", OPT_MODE, "OCTAL", 0, "the users of the node: its file's permissions (0666, as of /dev/nvidia0)", 0},
+    {"spread-seed", OPT_SPREAD_SEED, "N", 0,
+     "how unlike workloads of one activity are, as under that seed of simulate (1)", 0},
     {"gpu", OPT_GPU, "N", 0, "that the fault is on: an index or a UUID (all GPUs)", 1},
     {"for", OPT_FOR, "SECONDS", 0, "of node time that the fault lasts (until it is cleared)", 1},
     {"xid", OPT_XID, "N", 0, "to tell", 1},
@@ -91,6 +94,9 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         if (*end || end == arg || options->mode < 0600 || options->mode > 0777)
             usage_error(state, "--mode '%s' is not an octal mode from 0600 to 0777", arg);
         return 0;
+    case OPT_SPREAD_SEED:
+        options->spread_seed = integer(state, "--spread-seed", arg);
+        return 0;
     case OPT_GPU:
         options->gpu = arg;
         return 0;
@@ -142,6 +148,8 @@ static int create(const struct options *options, struct error *err)
     struct node_file wanted;
     int rc = profile_read(options->profile, &wanted, err);
 
+    if (options->spread_seed)
+        wanted.spread_seed = (uint64_t)options->spread_seed;
     return rc < 0 ? rc : node_create(options->state, &wanted, options->mode, err);
 }
 

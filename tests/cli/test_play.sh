@@ -74,12 +74,12 @@ for name, value in expected.items():
 posts = [json.loads(line)[1]["jobs"] for line in open(sys.argv[2])]
 assert posts[1] == posts[2] != posts[0] and all(len(jobs) == 1 for jobs in posts), posts
 job = posts[0][0]
-assert job["command"] == [sys.argv[3] + "/prefix/bin/carma-train", "--workload", "gpt2_large_2", "--jitter",
+assert job["command"] == [sys.argv[3] + "/prefix/bin/carma-train", "--workload", "gpt2_large_2", "--progress", "--jitter",
                           "0.029999999999999999", "--seed", "2000006"], job["command"]
 assert job["name"] == "gpt2_large_2" and job["directory"] == sys.argv[3] + "/out1"
 assert job["output"] == sys.argv[3] + "/out1/0001-gpt2_large_2.out"
 assert job["gpus"] == 2 and "CARMA_TIME_SCALE=10000" in job["environment"]
-assert posts[1][0]["gpus"] == 2 and posts[1][0]["command"][3:7] == ["--gpus", "2", "--seconds", "500.5"], posts[1]
+assert posts[1][0]["gpus"] == 2 and posts[1][0]["command"][4:8] == ["--gpus", "2", "--seconds", "500.5"], posts[1]
 assert job["gpu_memory_bytes"] == job["recorded_bytes"]["gpumemnet"] and job["recorded_bytes"]["horus"], job
 PYTHON
 

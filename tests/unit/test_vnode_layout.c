@@ -34,8 +34,8 @@ TEST(layout_is_golden)
 
     strbuf_printf(&text, "version %d magic %s\n", NODE_VERSION, NODE_MAGIC);
     TYPE(node_file, M(magic), M(version), M(size), M(gpu_count), M(cuda_version), M(time_scale), M(profile),
-         M(driver_version), M(generation), M(active), M(driver_loads), M(xid_count), M(order), M(faults), M(xids),
-         M(calls), M(gpus), M(banks));
+         M(driver_version), M(spread_seed), M(generation), M(active), M(driver_loads), M(xid_count), M(order),
+         M(faults), M(xids), M(calls), M(gpus), M(banks));
     TYPE(node_gpu, M(uuid), M(name), M(serial), M(total_bytes), M(reserved_bytes), M(idle_w), M(full_w),
          M(power_limit_mw), M(power_limit_min_mw), M(compute_major), M(compute_minor), M(architecture), M(cores),
          M(clock_idle_mhz), M(clock_max_mhz), M(clock_memory_mhz), M(pci_bus), M(pci_device_id), M(pcie_generation),

@@ -41,6 +41,7 @@ static void fill_command(struct job_spec *spec, const struct play *play, size_t 
     spec_strings_add(&spec->command, play->train);
     spec_strings_add(&spec->command, "--workload");
     spec_strings_add(&spec->command, job->workload->id);
+    spec_strings_add(&spec->command, "--progress");
     if (play->workloads) {
         spec_strings_add(&spec->command, "--workloads");
         spec_strings_add(&spec->command, play->workloads);
