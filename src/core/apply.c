@@ -26,6 +26,7 @@
 #include "core/idle.h"
 #include "core/jobs.h"
 #include "core/learn/pairs.h"
+#include "core/learn/parts.h"
 #include "core/learn/learn.h"
 #include "core/need/fence.h"
 #include "core/share/seen.h"
@@ -80,6 +81,7 @@ static void take_report(struct core *core, struct job *job, const struct record 
 {
     seen_note(core, job, record);
     pairs_learn_speed(core, job, record);
+    parts_learn(core, job, record);
 }
 
 /* A signal that could not be delivered is not worth trying again at once. */

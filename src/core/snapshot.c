@@ -366,8 +366,8 @@ static int restore_measure(struct core *core, const struct record *record, struc
         beside = learn_find(core, state->beside_uid, state->beside);
     }
     measure.key = (struct pairs_key){.of = of, .beside = beside, .share = state->share, .kind = state->kind};
-    if (core->jobs || !of || (!beside && *state->beside) || state->share >= SHARE_MODE_COUNT ||
-        state->kind >= PAIRS_KINDS || !pairs_note(core, &measure))
+    if (core->jobs || !of || (!beside && *state->beside) || state->kind >= PAIRS_KINDS ||
+        state->share >= (state->kind == PAIRS_PART ? 1000 : SHARE_MODE_COUNT) || !pairs_note(core, &measure))
         return nonsense(record, err);
     return 0;
 }

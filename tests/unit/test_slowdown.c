@@ -1,6 +1,8 @@
 /* Predictions by sharing mode (src/core/share/slowdown.h), against values worked out by hand. */
 
-#include "core_fixture.h"
+#include <math.h>
+
+#include "placement_fixture.h"
 #include "core/share/slowdown.h"
 
 static const uint32_t ADA = 7, BOB = 8;
@@ -177,6 +179,48 @@ CORE_TEST(test_an_instance_slows_by_its_part)
     done(f, light);
     light = submit_active(f, ADA, -1); /* of unknown activity, and without a bound of its own */
     assert_goes_to(f, light, "0");
+}
+
+/* A job of that activity is put there and reports as the model has it. */
+static void reports_from(struct fixture *f, uint32_t gpu, double part, double activity, int64_t steps)
+{
+    double speed = 1e7 / sqrt(1 - activity * activity + activity * activity / part / part);
+    struct record placed = {.type = RECORD_PLACED, .job = submit_workload(f, "w", 1, GIB, -1)};
+
+    placed.placed =
+        (struct record_placed){.count = 1, .gpus = {gpu}, .reserved_bytes = GIB, .share = SHARE_MPS, .fence_bytes = -1};
+    apply(f, placed);
+    job_event(f, RECORD_STARTED, placed.job);
+    sample(f, gpu, GIB, 0, -1);
+    for (int k = 0; k < 3; k++) {
+        f->now_ns += SECONDS(600);
+        apply(f, (struct record){.type = RECORD_PROGRESSED,
+                                 .job = placed.job,
+                                 .progressed = {(int64_t)speed, SECONDS(300), steps}});
+    }
+    done(f, placed.job);
+}
+
+/* Speeds on two sizes tell it, as far as they differ by it; on one they tell nothing. */
+TEST(test_speeds_on_two_instances_tell_the_activity)
+{
+    for (int percent = 10; percent <= 95; percent += 17) {
+        struct fixture *f;
+        setup((void **)&f);
+        only_gpu(f, SHARE_MPS, 142);
+        change(f, learn, true);
+        apply(f, (struct record){.type = RECORD_GPU_BACK,
+                                 .gpu = {1, "GPU-1", TOTAL, SHARE_MPS, .instance = 1, .part_permille = 428}});
+        sample(f, 1, 0, 0, -1);
+        reports_from(f, 0, 0.142, percent / 100.0, 100);
+        reports_from(f, 1, 0.428, percent / 100.0, 7); /* passes of another loop */
+        assert_int_equal(core_observed_activity(f->core, 0, "w"), 0);
+        CLEANUP(record_list_release) struct record_list taken = {0};
+        core_free(restored(f, &taken));
+        reports_from(f, 1, 0.428, percent / 100.0, 100);
+        near(core_observed_activity(f->core, 0, "w"), percent * 10, 25);
+        teardown((void **)&f);
+    }
 }
 
 /* Whatever is known of it: its speed on the small one would be a fraction. */

@@ -216,6 +216,21 @@ void pairs_learn_activity(struct core *core, const struct gpu *gpu, const struct
 
 /* ---- What they say ---- */
 
+struct pairs_key pairs_key_alone(const struct profile *of, int32_t part_permille)
+{
+    bool whole = part_permille == 1000;
+
+    return (struct pairs_key){
+        .of = of, .share = whole ? 0 : (uint32_t)part_permille, .kind = whole ? PAIRS_SPEED : PAIRS_PART};
+}
+
+const struct measure *pairs_speed_alone(const struct core *core, const struct profile *of, int32_t part_permille)
+{
+    const struct pairs_key key = pairs_key_alone(of, part_permille);
+
+    return find(core, key.of, NULL, key.share, key.kind);
+}
+
 static const struct measure *known(const struct core *core, const struct gpu *gpu, const struct pairs_key *key)
 {
     const struct measure *measure = find(core, key->of, key->beside, key->share, key->kind);

@@ -27,12 +27,13 @@ struct profile;
 enum pairs_kind {
     PAIRS_SPEED,    /* of `of` beside `beside`, in millionths of a step in a second */
     PAIRS_ACTIVITY, /* the GPU's, with both, in permille; `of` is the first by name */
+    PAIRS_PART,     /* a speed alone on an instance (parts.h) */
     PAIRS_KINDS
 };
 
 struct pairs_key {                     /* hashed as it is: no padding */
     const struct profile *of, *beside; /* NULL: alone */
-    uint32_t share;                    /* enum share_mode; 0: alone */
+    uint32_t share;                    /* enum share_mode; 0: alone; of PAIRS_PART, permille of a GPU's SMs */
     uint32_t kind;                     /* enum pairs_kind */
 };
 
@@ -48,6 +49,10 @@ struct measure {
 
 /* A reading. False: one of its members is out of range. */
 bool pairs_note(struct core *core, const struct measure *reading);
+
+/* The key of a workload's speed alone on that part of a GPU's SMs, in permille; the measure, NULL: there is none. */
+struct pairs_key pairs_key_alone(const struct profile *of, int32_t part_permille);
+const struct measure *pairs_speed_alone(const struct core *core, const struct profile *of, int32_t part_permille);
 
 /* Learns from a running job's speed: alone, or beside one other job. */
 void pairs_learn_speed(struct core *core, const struct job *job, const struct record *progressed);

@@ -58,6 +58,25 @@ bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 
+/* A step of the filter, of one workload. */
+static void correct(struct core *core, const struct job *job, int64_t covariance, int64_t innovation, int64_t spread)
+{
+    struct profile *profile = job->profile;
+
+    profile->activity_permille = clamp_activity(learned_activity(job) + covariance * innovation / spread);
+    profile->variance -= covariance * covariance / spread;
+    if (profile->variance < LEAST_VARIANCE)
+        profile->variance = LEAST_VARIANCE;
+    learn_note_news(core, profile, NEWS_FIGURES);
+}
+
+void learn_from_reading(struct core *core, struct job *job, int64_t differs_permille, int64_t variance)
+{
+    core->openings++;
+    correct(core, job, job->profile->variance, differs_permille, job->profile->variance + variance);
+    learn_open_where_placed(core, job->profile);
+}
+
 void learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
 {
     CLEANUP(free_ptr) int64_t *sensitivities = NULL; /* of the reading to each activity, in permille */
@@ -74,13 +93,7 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
     core->openings++;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct job *job = gpu->residents[i];
-        struct profile *profile = job->profile;
-        int64_t covariance = profile->variance * sensitivities[i] / 1000;
-        profile->activity_permille = clamp_activity(learned_activity(job) + covariance * innovation / spread);
-        profile->variance -= covariance * covariance / spread;
-        if (profile->variance < LEAST_VARIANCE)
-            profile->variance = LEAST_VARIANCE;
-        learn_note_news(core, profile, NEWS_FIGURES);
+        correct(core, job, job->profile->variance * sensitivities[i] / 1000, innovation, spread);
     }
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         learn_open_where_placed(core, gpu->residents[i]->profile);

@@ -7,6 +7,7 @@
 
 struct core;
 struct gpu;
+struct job;
 struct record;
 
 /* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
@@ -15,5 +16,9 @@ bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t
 /* Learns the residents' activities from a sample of a GPU. The activity of a job that was alone is measured directly;
  * else it comes from regression (one step of a Kalman filter with independent estimates). */
 void learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
+
+/* Corrects the activity of the job's workload by one reading of it alone, which differs by so many permille from what
+ * is known; its own variance in permille squared. */
+void learn_from_reading(struct core *core, struct job *job, int64_t differs_permille, int64_t variance);
 
 #endif
