@@ -204,7 +204,7 @@ static void reports_from(struct fixture *f, uint32_t gpu, double part, double ac
 /* Speeds on two sizes tell it, as far as they differ by it; on one they tell nothing. */
 TEST(test_speeds_on_two_instances_tell_the_activity)
 {
-    for (int percent = 10; percent <= 95; percent += 17) {
+    for (int percent = 10; percent <= 112; percent += 17) {
         struct fixture *f;
         setup((void **)&f);
         only_gpu(f, SHARE_MPS, 142);
@@ -218,7 +218,7 @@ TEST(test_speeds_on_two_instances_tell_the_activity)
         CLEANUP(record_list_release) struct record_list taken = {0};
         core_free(restored(f, &taken));
         reports_from(f, 1, 0.428, percent / 100.0, 100);
-        near(core_observed_activity(f->core, 0, "w"), percent * 10, 25);
+        near(core_observed_activity(f->core, 0, "w"), percent < 100 ? percent * 10 : 990, 25); /* faster than it may */
         teardown((void **)&f);
     }
 }

@@ -30,9 +30,10 @@ static int64_t activity_of(int64_t part, int64_t speed, int64_t larger, int64_t 
     int64_t ratio = speed_there / speed < 1000 ? speed_there * 1000 / speed : 0,
             below = cost_ppm(part) - ratio * ratio / 1000 * cost_ppm(larger) / 1000;
 
-    if (ratio == 0 || below <= 0)
-        return 0;
-    return ratio <= 1000 ? 1 : square_root((ratio * ratio - PPM) * PPM / below);
+    if (ratio <= 1000)
+        return ratio ? 1 : 0;
+    /* It gains as much as the parts differ, or more: as if its kernels were all of its time. */
+    return below > 0 && ratio * ratio - PPM < below ? square_root((ratio * ratio - PPM) * PPM / below) : WHOLE;
 }
 
 /* The speed alone on the part, of passes of as many steps. NULL: it is not known. */
