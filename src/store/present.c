@@ -5,7 +5,6 @@
  *
  * A new member of a record: database.c gets a step with STORE_PRESENT, and `absent` a row unless older records mean 0,
  * false, or "". A new name: `words` gets a row, and database.c the step. Present texts stay as they are by this. */
-#include <errno.h>
 #include <string.h>
 
 #include "api/record_json.h"
@@ -15,45 +14,48 @@
 #include "store/store_internal.h"
 
 static const struct {
-    const char *was, *is;
-    int command; /* of a `commanded`; -1: it is none */
+    const char *was;
+    uint32_t is, command;
 } types[] = {
-    {"trimmed", "shrunk", -1},      {"state_history", "state_profile", -1},
-    {"checkpoint", "commanded", 0}, {"suspended", "commanded", 3},
-    {"resumed", "commanded", 4},
+    {"trimmed", RECORD_SHRUNK, 0},
+    {"state_history", RECORD_STATE_PROFILE, 0},
+    {"checkpoint", RECORD_COMMANDED, COMMAND_CHECKPOINT},
+    {"suspended", RECORD_COMMANDED, COMMAND_SUSPEND},
+    {"resumed", RECORD_COMMANDED, COMMAND_RESUME},
 };
 
-/* In order. of: the type of a record, as it is now; NULL: any, and the facts of a job. is: NULL: it is gone. */
+/* In order. type: RECORD_NONE: of all, and of the facts of a job. is: NULL: it is gone. */
 static const struct {
-    const char *of, *was, *is;
+    uint32_t type;
+    const char *was, *is;
 } words[] = {
-    {"reconfigured", "mps_one_server", NULL}, /* always false */
-    {"reconfigured", "recovery", "oom_retry"},
-    {"reconfigured", "max_recoveries", "max_retries"},
-    {"reconfigured", "max_recoveries_per_user", "max_retries_per_user"},
-    {"reconfigured", "patience_ns", "starvation_timeout_ns"},
-    {"reconfigured", "trim_ns", "shrink_after_ns"},
-    {"submitted", "claim_bytes", "request_bytes"},
-    {"submitted", "claim_source", "request_source"},
-    {"edited", "claim_source", "request_source"},
-    {"state_job", "wanted_bytes", "request_bytes"},
-    {"state_job", "claim_source", "request_source"},
-    {"state_job", "claim_from", "reservation_source"},
-    {"state_job", "believed", "oom_crashes"},
-    {"state_job", "crash_believed", "crash_is_oom"},
-    {"state_job", "setbacks", "external_failures"},
-    {"state_job", "headed_ns", NULL},
-    {"state_job", "suspended", NULL}, /* of a lease: Slurm's agent tells it again */
-    {NULL, "foreign_bytes", "unmanaged_bytes"},
-    {NULL, "claim_bytes", "reserved_bytes"},
-    {NULL, "claim_source", "reservation_source"},
-    {NULL, "first_claim_bytes", "first_reserved_bytes"},
-    {NULL, "first_claim_source", "first_reservation_source"},
-    {NULL, "culprit", "overuser"},
-    {NULL, "launches", "attempts"},
-    {NULL, "recovery", "retry"},
-    {NULL, "recoveries", "retries"},
-    {NULL, "recoveries_ns", "retries_ns"},
+    {RECORD_RECONFIGURED, "mps_one_server", NULL}, /* always false */
+    {RECORD_RECONFIGURED, "recovery", "oom_retry"},
+    {RECORD_RECONFIGURED, "max_recoveries", "max_retries"},
+    {RECORD_RECONFIGURED, "max_recoveries_per_user", "max_retries_per_user"},
+    {RECORD_RECONFIGURED, "patience_ns", "starvation_timeout_ns"},
+    {RECORD_RECONFIGURED, "trim_ns", "shrink_after_ns"},
+    {RECORD_SUBMITTED, "claim_bytes", "request_bytes"},
+    {RECORD_SUBMITTED, "claim_source", "request_source"},
+    {RECORD_EDITED, "claim_source", "request_source"},
+    {RECORD_STATE_JOB, "wanted_bytes", "request_bytes"},
+    {RECORD_STATE_JOB, "claim_source", "request_source"},
+    {RECORD_STATE_JOB, "claim_from", "reservation_source"},
+    {RECORD_STATE_JOB, "believed", "oom_crashes"},
+    {RECORD_STATE_JOB, "crash_believed", "crash_is_oom"},
+    {RECORD_STATE_JOB, "setbacks", "external_failures"},
+    {RECORD_STATE_JOB, "headed_ns", NULL},
+    {RECORD_STATE_JOB, "suspended", NULL}, /* of a lease: Slurm's agent tells it again */
+    {RECORD_NONE, "foreign_bytes", "unmanaged_bytes"},
+    {RECORD_NONE, "claim_bytes", "reserved_bytes"},
+    {RECORD_NONE, "claim_source", "reservation_source"},
+    {RECORD_NONE, "first_claim_bytes", "first_reserved_bytes"},
+    {RECORD_NONE, "first_claim_source", "first_reservation_source"},
+    {RECORD_NONE, "culprit", "overuser"},
+    {RECORD_NONE, "launches", "attempts"},
+    {RECORD_NONE, "recovery", "retry"},
+    {RECORD_NONE, "recoveries", "retries"},
+    {RECORD_NONE, "recoveries_ns", "retries_ns"},
 };
 
 /* What a record means that lacks the member, where that is not 0, false, or "". */
@@ -104,12 +106,12 @@ static void add(json_t *object, const char *name, json_int_t value)
         json_object_set_new(object, name, json_integer(value));
 }
 
-static void rename_members(json_t *object, const char *type)
+static void rename_members(json_t *object, uint32_t type)
 {
     for (size_t i = 0; i < array_size(words); i++) {
         json_t *value = json_object_get(object, words[i].was);
 
-        if (!value || (words[i].of && strcmp(words[i].of, type) != 0))
+        if (!value || (words[i].type != RECORD_NONE && words[i].type != type))
             continue;
         if (words[i].is)
             json_object_set(object, words[i].is, value);
@@ -163,29 +165,38 @@ static void add_source(const struct store_requested *requested, json_t *record, 
     add(record, "reservation_source", source_of(request, number(record, "reserved_bytes"), otherwise));
 }
 
-static void bring_record(struct store_requested *requested, json_t *record, const char *type)
+static uint32_t bring_type(json_t *record, const char *was)
 {
+    uint32_t type = RECORD_NONE;
+
     for (size_t i = 0; i < array_size(types); i++) {
-        if (strcmp(type, types[i].was) != 0)
+        if (strcmp(was, types[i].was) != 0)
             continue;
-        type = types[i].is;
-        json_object_set_new(record, "type", json_string(type));
-        if (types[i].command >= 0)
+        if (types[i].is == RECORD_COMMANDED)
             add(record, "command", types[i].command);
-        break;
+        json_object_set_new(record, "type", json_string(record_type_name(types[i].is)));
+        return types[i].is;
     }
+    while (type < RECORD_TYPE_COUNT && strcmp(was, record_type_name(type)) != 0)
+        type++;
+    return type;
+}
+
+static void bring_record(struct store_requested *requested, json_t *record, const char *was)
+{
+    uint32_t type = bring_type(record, was);
+
     rename_members(record, type);
-    if (strcmp(type, "submitted") == 0 || strcmp(type, "state_job") == 0)
+    if (type == RECORD_SUBMITTED || type == RECORD_STATE_JOB)
         note_request(requested, record);
-    if (strcmp(type, "placed") == 0 || strcmp(type, "state_job") == 0)
+    if (type == RECORD_PLACED || type == RECORD_STATE_JOB)
         add_source(requested, record, SOURCE_LEARNED);
-    if (strcmp(type, "requeued") == 0)
+    if (type == RECORD_REQUEUED)
         add_source(requested, record, SOURCE_RAISED);
-    if (strcmp(type, "state_job") == 0 && !number(record, "place")) /* jobs waited in the order of their numbers */
+    if (type == RECORD_STATE_JOB && !number(record, "place")) /* jobs waited in the order of their numbers */
         json_object_set(record, "place", json_object_get(record, "job"));
     for (size_t i = 0; i < record_field_count; i++)
-        if (strcmp(record_type_name(record_fields[i].type), type) == 0 &&
-            !json_object_get(record, record_fields[i].name))
+        if (record_fields[i].type == type && !json_object_get(record, record_fields[i].name))
             json_object_set_new(record, record_fields[i].name, absent_value(&record_fields[i]));
 }
 
@@ -217,7 +228,7 @@ static void add_reservations(const struct request *request, json_t *job)
 
 static void bring_job(struct store_requested *requested, json_t *job)
 {
-    rename_members(job, "");
+    rename_members(job, RECORD_NONE);
     requested->last = NULL;
     bring_part(requested, job, "submitted");
     bring_part(requested, job, "exited");

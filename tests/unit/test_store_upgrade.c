@@ -74,7 +74,7 @@ static int put(uint64_t seq, const struct record *record, void *out)
 #define PLACED(bytes)                                                                                                  \
     HEAD("placed", 8)                                                                                                  \
     ",\"count\":1,\"gpus\":[0],\"claim_bytes\":" bytes ",\"slowdown_permille\":1000,\"shared\":false,\"recovery\":"    \
-                                                       "true}"
+    "true}"
 #define STATE(more)                                                                                                    \
     HEAD("state_job", 9)                                                                                               \
     ",\"uid\":0,\"gpus\":1,\"wanted_bytes\":7,\"claim_source\":1,\"headed_ns\":4,\"workload\":\"w\","                  \
@@ -151,14 +151,17 @@ STORE_TEST(test_facts_of_jobs)
     CLEANUP(free_ptr) char *sql = file_text(GOLDEN_FORM_4);
 
     run_sql(sql);
+    run_sql("UPDATE job SET body = '[7]' WHERE job = 4;"
+            "UPDATE job SET body = json_set(body, '$.culprit', 3, '$.fence_bytes', 8) WHERE job = 5");
     store_close(open_store());
-    assert_rows("SELECT job, json_extract(body, '$.attempts', '$.retry', '$.reserved_bytes', '$.reservation_source',"
-                " '$.first_reserved_bytes', '$.first_reservation_source', '$.victim_of'),"
-                " json_extract(json_extract(body, '$.submitted'), '$.request_source'),"
-                " json_extract(json_extract(body, '$.exited'), '$.failed_gpu'), body LIKE '%claim%' FROM job",
-                "1|[1,false,-1,0,-1,0,0]|0|4294967295|0\n"
-                "2|[1,false,3221225472,1,3221225472,1,0]|1|4294967295|0\n"
-                "3|[1,false,6442450944,1,6442450944,1,0]|1|4294967295|0\n"
-                "4|[0,false,-1,0,-1,0,0]|0|-|0\n"
-                "5|[2,true,77309411328,6,2147483648,1,0]|1|4294967295|0\n");
+    assert_rows("SELECT body FROM job WHERE job = 4", "[7]\n"); /* it is the load's to tell of damage */
+    assert_rows(
+        "SELECT job, json_extract(body, '$.attempts', '$.retry', '$.reserved_bytes', '$.reservation_source',"
+        " '$.first_reserved_bytes', '$.first_reservation_source', '$.victim_of', '$.process_limit_bytes'),"
+        " json_extract(json_extract(body, '$.submitted'), '$.request_source'),"
+        " json_extract(json_extract(body, '$.exited'), '$.failed_gpu'), body LIKE '%claim%' FROM job WHERE job <> 4",
+        "1|[1,false,-1,0,-1,0,0,null]|0|4294967295|0\n"
+        "2|[1,false,3221225472,1,3221225472,1,0,null]|1|4294967295|0\n"
+        "3|[1,false,6442450944,1,6442450944,1,0,null]|1|4294967295|0\n"
+        "5|[2,true,77309411328,6,2147483648,1,3,8]|1|4294967295|0\n");
 }
