@@ -1,8 +1,7 @@
 /* How this file works: record_fields[] has a row for each member of each type of record, and whoever reads, writes,
  * compares or invents records goes by it (api/record_json.c, tests/property). Most rows come from tables: wants.def,
- * job_state.def, gpus/closed.def, resources.def. A record has all
- * of its members: to add one is a step of the store (store/present.c). To add a record: records.def, and its members
- * here. */
+ * job_state.def, gpus/closed.def, resources.def. A record has all of its members: to add one is a step of the store
+ * (store/present.c). To add a record: records.def, and its members here. */
 #include "core/record.h"
 
 #include <string.h>
