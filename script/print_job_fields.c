@@ -2,6 +2,7 @@
  * print-job-fields records <GOLDEN: the golden records with the members and types that they lack. script/job-fields
  * writes all three. */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,21 +134,43 @@ static int print_record(const struct record *record)
     return 0;
 }
 
+/* The line, with a 0 for each member that it lacks; owned by the caller. NULL: it is no object. */
+static char *complete(const char *line)
+{
+    json_t *json = json_loads(line, 0, NULL);
+    const char *type = json_string_value(json_object_get(json, "type"));
+    char *text;
+
+    for (size_t i = 0; type && i < record_field_count; i++) {
+        const struct record_field *field = &record_fields[i];
+
+        if (strcmp(record_type_name(field->type), type) == 0 && !json_object_get(json, field->name))
+            json_object_set_new(json, field->name,
+                                field->kind == FIELD_BOOL        ? json_false()
+                                : field->kind == FIELD_TEXT      ? json_string("")
+                                : field->kind == FIELD_U32_ARRAY ? json_array()
+                                                                 : json_integer(0));
+    }
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
 /* One line of each type, in the order of core/records.def. */
 static int print_records(void)
 {
     CLEANUP(free_ptr) char *line = NULL;
     size_t room = 0;
-    ssize_t length;
     uint32_t due = RECORD_NONE + 1;
     int status = 0;
 
-    while (status == 0 && (length = getline(&line, &room, stdin)) > 1) {
+    while (status == 0 && getline(&line, &room, stdin) > 1) {
+        CLEANUP(free_ptr) char *text = complete(line);
         struct record record;
         struct error err;
 
-        if (record_json_read(line, (size_t)length - 1, &record, &err) != 0)
-            return fprintf(stderr, "print-job-fields: %s: %s\n", line, err.text), 1;
+        if (!text || record_json_read(text, strlen(text), &record, &err) != 0)
+            return fprintf(stderr, "print-job-fields: %s: %s\n", line, text ? err.text : "not a record"), 1;
         for (; due < record.type && status == 0; due++)
             status = print_record(&(struct record){.type = due, .at_ns = record.at_ns, .job = 1});
         due = record.type + 1;

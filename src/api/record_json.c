@@ -229,22 +229,6 @@ static int get_array(const json_t *value, const char *type, const struct record_
     return 0;
 }
 
-/* Absent from the records of an earlier carma; 0. A text is empty then. */
-static int take_absent(const struct record_field *field, void *to)
-{
-    if (field->kind == FIELD_BOOL)
-        *(bool *)to = field->absent;
-    else if (field->kind == FIELD_TEXT)
-        *(char *)to = '\0';
-    else if (field->kind == FIELD_I64)
-        *(int64_t *)to = field->absent;
-    else if (field->kind == FIELD_U64)
-        *(uint64_t *)to = (uint64_t)field->absent;
-    else
-        *(uint32_t *)to = (uint32_t)field->absent; /* FIELD_I32, too */
-    return 0;
-}
-
 static int get_field(const json_t *object, const char *type, const struct record_field *field, uint32_t count,
                      struct record *record, struct error *err)
 {
@@ -253,8 +237,6 @@ static int get_field(const json_t *object, const char *type, const struct record
     int64_t number = 0;
     int rc = 0;
 
-    if (!value && field->later)
-        return take_absent(field, to);
     if (!value)
         return error_set(err, EINVAL, "record %s: \"%s\" is missing", type, field->name);
     switch (field->kind) {
@@ -309,7 +291,7 @@ static int unknown_member(json_t *object, uint32_t type, struct error *err)
 
         for (i = 0; !known && i < record_field_count; i++)
             known = record_fields[i].type == type && !strcmp(record_fields[i].name, name);
-        if (!known && !record_member_is_gone(type, name))
+        if (!known)
             return error_set(err, EINVAL, "record %s: \"%s\" is not a member of it", record_type_name(type), name);
     }
     return 0;

@@ -14,10 +14,9 @@ static const struct {
     {"max_recoveries_per_user", "max_retries_per_user"},
     {"patience", "starvation_timeout"},
     {"trim", "shrink_after"},
-    /* values: of `share`, of `carma stats --by`, and of the accounting's `last_claim_source` */
+    /* values: of `share` and of `carma stats --by` */
     {"streams", "time-slice"},
     {"claim", "source"},
-    {"seen", "observed"},
 };
 
 const char *present_name(const char *name)

@@ -170,8 +170,8 @@ static double time_share(const struct contention_params *params, double a)
     return fmin(1, clamp01(a) / params->turn_width);
 }
 
-void contention_rates_limited(const struct contention_params *params, size_t count, const double *a,
-                              const uint64_t *servers, const double *threads, double *rates)
+void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
+                      const double *threads, double *rates)
 {
     const struct mix mix = {params, count, a, servers, threads};
     /* Of those that take turns: how probable it is that none, or one, wants the GPU */
@@ -194,12 +194,6 @@ void contention_rates_limited(const struct contention_params *params, size_t cou
     for (size_t i = 0; i < count; i++)
         if (a[i] > 0)
             rates[i] *= speed;
-}
-
-void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
-                      double *rates)
-{
-    contention_rates_limited(params, count, a, servers, NULL, rates);
 }
 
 double contention_mig_rate(const struct contention_params *params, double a, uint32_t slices, double memory)

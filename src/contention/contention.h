@@ -25,13 +25,10 @@ extern const struct contention_params contention_default;
 
 /* Rates (0..1 of each resident's solo speed) of `count` residents with solo SM activities a[0..count) in 0..1 that
  * share one GPU. Residents with the same number in `servers` are clients of one MPS server; 0: a process by itself.
- * Several servers and processes take turns. A single resident runs at 1. count may be 0. */
+ * Several servers and processes take turns. A single resident runs at 1. count may be 0. A client of a server may have
+ * a limit: to threads[i] (above 0, to 1) of the GPU's threads; NULL: none has. */
 void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
-                      double *rates);
-
-/* The same, where a client of a server may have a limit: to threads[i] (above 0, to 1) of the GPU's threads. */
-void contention_rates_limited(const struct contention_params *params, size_t count, const double *a,
-                              const uint64_t *servers, const double *threads, double *rates);
+                      const double *threads, double *rates);
 
 /* The rate of a client with solo SM activity a and such a limit that is alone on the GPU. */
 double contention_limited_rate(double a, double threads);

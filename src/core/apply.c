@@ -141,7 +141,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (status == 0 && record->placed.share >= SHARE_MODE_COUNT)
             status =
                 error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
-        if (status == 0 && record->placed.reservation_source > SOURCE_COUNT)
+        if (status == 0 && record->placed.reservation_source >= SOURCE_COUNT)
             status = error_set(err, EINVAL, "job %" PRIu64 " has a reservation from nowhere", job->id);
         if (status == 0)
             apply_placed(core, job, record);
@@ -190,8 +190,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         job->retry = record->requeued.retry;
         job_run(job)->unfenced |= record->requeued.unfenced;
         job->reserved_bytes = record->requeued.reserved_bytes;
-        job->reservation_source =
-            record_memory_source(record->requeued.reservation_source, job->reserved_bytes, job->wants, SOURCE_RAISED);
+        job->reservation_source = record->requeued.reservation_source;
         /* Its turn is over: it goes behind the others of its class (round robin). */
         if (job->run->crash_cause == EXIT_TIMEOUT && !seen_was_moved(job))
             job->place = ++core->last_place;

@@ -18,8 +18,8 @@ struct common_wants {
 static void make_key(const struct record_submitted *wants, struct record_submitted *key)
 {
     memset(key, 0, sizeof *key);
-#define WANT(type, member, kind, name, since, from) key->member = wants->member;
-#define WORDS(member, size, name)                   memcpy(key->member, wants->member, size);
+#define WANT(type, member, kind, from) key->member = wants->member;
+#define WORDS(member, size)            memcpy(key->member, wants->member, size);
 #include "core/wants.def"
 }
 

@@ -18,8 +18,6 @@
 #include "core/reason.h"
 #include "core/record.h"
 
-#define CORE_VERSION 6 /* raised whenever the same inputs may yield other decisions */
-
 struct core;
 struct gpu;
 struct user;

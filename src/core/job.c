@@ -158,12 +158,6 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         if (record->commanded.command < COMMAND_COUNT && commands[record->commanded.command].from & BIT(from))
             return commands[record->commanded.command].to;
         break;
-    case RECORD_SUSPENDED:
-        to = JOB_SUSPENDED;
-        break;
-    case RECORD_RESUMED:
-        to = from == JOB_SUSPENDED ? JOB_RUNNING : JOB_STATE_COUNT;
-        break;
     case RECORD_HELD:
         to = JOB_HELD;
         break;

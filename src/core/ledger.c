@@ -101,7 +101,7 @@ int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu)
 
 uint32_t gpu_closed_reason(const struct gpu *gpu)
 {
-#define CLOSED(member, name, since, reason)                                                                            \
+#define CLOSED(member, reason)                                                                                         \
     if (gpu->member)                                                                                                   \
         return reason;
 #include "core/gpus/closed.def"

@@ -36,7 +36,7 @@ struct gpu {
     bool share_faulted; /* its MPS server does not serve */
     uint64_t server; /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
     uint32_t server_uid; /* the job that it belongs to */
-#define CLOSED(member, name, since, reason) bool member;
+#define CLOSED(member, reason) bool member;
 #include "core/gpus/closed.def"
     bool measured;           /* the fields below hold a sample's values */
     int64_t used_bytes;      /* by anybody */

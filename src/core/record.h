@@ -62,7 +62,7 @@ enum memory_source {
     SOURCE_OBSERVED, /* it runs, and was observed to need this (decided then, never submitted) */
     SOURCE_RAISED,   /* it ran out of GPU memory with less (decided at its retry, never submitted) */
     SOURCE_PRIOR,    /* nobody knows: a quantile over other workloads (decided at placement, never submitted) */
-    SOURCE_COUNT     /* in a record of an earlier carma: not said (record_memory_source) */
+    SOURCE_COUNT
 };
 
 struct record_gpu {
@@ -80,8 +80,8 @@ struct record_gpu {
 #define PRIORITY_MOST 10 /* of a job, and as far below 0 */
 
 struct record_submitted {
-#define WANT(type, member, kind, name, since, from) type member;
-#define WORDS(member, size, name)                   char member[size];
+#define WANT(type, member, kind, from) type member;
+#define WORDS(member, size)            char member[size];
 #include "core/wants.def"
     char workload[RECORD_WORKLOAD_SIZE];
 };
@@ -354,7 +354,7 @@ struct record_state_gpu {
     bool share_faulted;
     uint64_t server;
     uint32_t server_uid;
-#define CLOSED(member, name, since, reason) bool member;
+#define CLOSED(member, reason) bool member;
 #include "core/gpus/closed.def"
     bool measured;
     struct record_sample sample; /* but its `gpu` */
@@ -512,32 +512,21 @@ struct record {
 enum field_kind { FIELD_BOOL, FIELD_U32, FIELD_I32, FIELD_I64, FIELD_U64, FIELD_TEXT, FIELD_U32_ARRAY };
 
 /* One member of a record of one type. `size`: of a FIELD_TEXT, the room; of a FIELD_U32_ARRAY, the most elements (how
- * many count is in the record's `count` field, which comes just before). `later`: records that an earlier carma wrote
- * may lack it; it then is `absent`. */
+ * many count is in the record's `count` field, which comes just before). */
 struct record_field {
     uint32_t type;
     const char *name;
     enum field_kind kind;
     size_t offset;
     size_t size;
-    bool later;
-    int64_t absent;
 };
 
 extern const struct record_field record_fields[];
 extern const size_t record_field_count;
 
-/* Whether an earlier carma wrote such a member, which says nothing any more: readers pass over it. */
-bool record_member_is_gone(uint32_t type, const char *name);
-
 const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
 const char *memory_source_name(uint32_t source); /* "unknown", "declared", "recorded", "estimated" */
-
-/* The source that a record names. A record of an earlier carma has none: the submitted figure then has the submitted
- * source, any other has `otherwise`. */
-uint32_t record_memory_source(uint32_t said, int64_t reserved_bytes, const struct record_submitted *wants,
-                              uint32_t otherwise);
 bool record_is_decision(uint32_t type);
 bool record_is_state(uint32_t type);
 

@@ -78,7 +78,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     state->settling_job = gpu->settling_job;
 #define TAKE(member) state->member = gpu->member
     GPU_MEMBERS(TAKE);
-#define CLOSED(member, name, since, reason) TAKE(member);
+#define CLOSED(member, reason) TAKE(member);
 #include "core/gpus/closed.def"
 #undef TAKE
 #define TAKE(member) state->sample.member = gpu->member
@@ -306,7 +306,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu_set_settling(core, gpu, state->settling_job);
 #define RESTORE(member) gpu->member = state->member
     GPU_MEMBERS(RESTORE);
-#define CLOSED(member, name, since, reason) RESTORE(member);
+#define CLOSED(member, reason) RESTORE(member);
 #include "core/gpus/closed.def"
 #undef RESTORE
 #define RESTORE(member) gpu->member = state->sample.member
@@ -420,7 +420,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         state->held_permille < 0 || state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 ||
         state->begin_ns < 0 || (state->array_waits && (state->state != JOB_QUEUED || !state->wants.array_most)) ||
         (state->held_permille && !job_state_has_gpus(state->state)) ||
-        (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
+        (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source >= SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     submitted.submitted = state->wants;
@@ -434,11 +434,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
 #include "core/job_state.def"
     if (state->failure.gpu != job->run->failure.gpu || state->failure.at_ns != job->run->failure.at_ns)
         job_run(job)->failure = state->failure;
-    if (!job->place)
-        job->place = record->job; /* an earlier carma's queue was in the order of ids */
     core->last_place = job->place > last_place ? job->place : last_place;
-    job->reservation_source =
-        record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
     array_count(job);
     if (job_state_has_gpus(job->state)) {
         user_counts(job);

@@ -171,7 +171,7 @@ static void share_gpu(struct sim *sim, uint32_t number)
         sim->servers[count] = sim_server(run->share, sim->jobs[run->job].uid, for_all_users);
         sim->activities[count++] = fmin(1, activity * rate_alone(sim, activity) / part(sim));
     }
-    contention_rates_limited(&sim->options->contention, count, sim->activities, sim->servers, sim->threads, sim->rates);
+    contention_rates(&sim->options->contention, count, sim->activities, sim->servers, sim->threads, sim->rates);
     touch(sim, number);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct sim_run *run = gpu->residents[i].run;

@@ -388,7 +388,7 @@ static void share(const struct past *past, struct past_gpu *gpu, enum share_mode
         servers[i] = sim_server(run->share == SHARE_ANY ? mode : (enum share_mode)run->share, run->job->wants.uid,
                                 run->for_all_users);
     }
-    contention_rates_limited(contention, gpu->count, activities, servers, threads, rates);
+    contention_rates(contention, gpu->count, activities, servers, threads, rates);
     for (size_t i = 0; i < gpu->count; i++) {
         side_on(gpu->runs[i], past, gpu)->rate = rates[i];
         set_rate(gpu->runs[i], now_ns);

@@ -90,7 +90,7 @@ struct sim {
     uint32_t *touched; /* owned: GPUs with an activity to be summed up again */
     uint32_t touched_count;
     bool *is_touched;                     /* owned */
-    double *activities, *threads, *rates; /* owned, for contention_rates_limited */
+    double *activities, *threads, *rates; /* owned, for contention_rates */
     uint64_t *servers;                    /* the same */
     size_t scratch_capacity;
     struct window_part *parts; /* owned, for percentiles */

@@ -68,6 +68,15 @@ static const char *const migrations[] = {
     /* The accounting is asked by projects and tags. */
     "ALTER TABLE history ADD COLUMN account TEXT;"
     "ALTER TABLE history ADD COLUMN tags TEXT;",
+    /* All is told in the words of the code and the documents, and every record has all of its members. */
+    "ALTER TABLE history RENAME COLUMN launches TO attempts;"
+    "ALTER TABLE history RENAME COLUMN recoveries TO retries;"
+    "ALTER TABLE history RENAME COLUMN claim_bytes TO reserved_bytes;"
+    "ALTER TABLE history RENAME COLUMN claim_source TO reservation_source;"
+    "ALTER TABLE history RENAME COLUMN last_claim_bytes TO last_reserved_bytes;"
+    "ALTER TABLE history RENAME COLUMN last_claim_source TO last_reservation_source;"
+    "ALTER TABLE total RENAME COLUMN recoveries TO retries;"
+    "UPDATE history SET last_reservation_source = 'observed' WHERE last_reservation_source = 'seen';" STORE_PRESENT,
 };
 
 static int errno_of(sqlite3 *db)
@@ -147,7 +156,8 @@ static int migrate(sqlite3 *db, const char *path, int64_t version, struct error 
     CLEANUP(free_ptr)
     char *stamp =
         xasprintf("PRAGMA application_id = %d; PRAGMA user_version = %zu;", APPLICATION_ID, array_size(migrations));
-    int rc = execute(db, path, "be brought up to date", "BEGIN IMMEDIATE", err);
+    int rc = store_present_begin(db) == SQLITE_OK ? execute(db, path, "be brought up to date", "BEGIN IMMEDIATE", err)
+                                                  : store_sqlite_error(db, path, "be brought up to date", err);
 
     for (size_t i = (size_t)version; !rc && i < array_size(migrations); i++)
         rc = execute(db, path, "be brought up to date", migrations[i], err);
@@ -157,6 +167,7 @@ static int migrate(sqlite3 *db, const char *path, int64_t version, struct error 
         rc = execute(db, path, "be brought up to date", "COMMIT", err);
     if (rc && !sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    store_present_end(db);
     return rc;
 }
 

@@ -53,8 +53,8 @@ static const struct column {
 } columns[] = {
 #define SUMMED true
 #define ALONE  false
-#define COLUMN(type, member, kind, column, sums, form, name)                                                           \
-    {column, COLUMN_##kind, offsetof(struct store_history, member), sums},
+#define COLUMN(type, member, kind, sums, form, name)                                                                   \
+    {#member, COLUMN_##kind, offsetof(struct store_history, member), sums},
 #include "store/history.def"
 };
 
@@ -286,7 +286,7 @@ static void read_sums(sqlite3_stmt *row, struct history_sums *sums)
 static const char select_sums[] =
     "SELECT uid, user, completed, failed, gpu_oom, cancelled, lost, refused, timeout, returned, expired, launched,"
     " wait_ns, wait_1s, wait_10s, wait_1m, wait_5m, wait_15m, wait_30m, wait_1h, wait_2h, wait_4h, wait_8h, wait_1d,"
-    " wait_3d, wait_7d, gpu_ns, memory_mib_ms, energy_mj, oom_crashes, handle_crashes, recoveries"
+    " wait_3d, wait_7d, gpu_ns, memory_mib_ms, energy_mj, oom_crashes, handle_crashes, retries"
     " FROM total ORDER BY uid";
 _Static_assert(JOB_LAST_ENDED - JOB_COMPLETED == 8, "a state in which jobs end has a column in `total`");
 

@@ -17,7 +17,7 @@ struct store;
 struct store_batch;
 
 struct store_history {
-#define COLUMN(type, member, kind, column, sums, form, name) type member;
+#define COLUMN(type, member, kind, sums, form, name) type member;
 #include "store/history.def"
 };
 

@@ -155,13 +155,22 @@ int store_check_directory(const char *directory, struct error *err); /* store.c 
 void store_batch_begin(struct store_batch *batch, struct store_row row);
 void store_batch_end(struct store_batch *batch);
 
+/* present.c: the step to the present words, for which SQL has the function present(TEXT) in between */
+#define STORE_PRESENT                                                                                                  \
+    "UPDATE snapshot SET body = present(body); UPDATE part SET body = present(body);"                                  \
+    "UPDATE record SET body = present(body); UPDATE record SET type = ifnull(json_extract(body, '$.type'), type)"      \
+    " WHERE type IN ('trimmed', 'checkpoint', 'suspended', 'resumed') AND json_valid(body);"                           \
+    "UPDATE job SET body = present(body);"
+int store_present_begin(sqlite3 *db); /* a code of SQLite's */
+void store_present_end(sqlite3 *db);
+
 /* history_form.c: the step to form 5 */
 extern const char store_history_form[];
 
 /* history.c */
 enum history_columns {
     HISTORY_COLUMNS =
-#define COLUMN(type, member, kind, column, sums, form, name) +1
+#define COLUMN(type, member, kind, sums, form, name) +1
 #include "store/history.def"
 };
 

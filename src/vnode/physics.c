@@ -110,7 +110,7 @@ static void share_place(const struct node_file *file, struct node_bank *bank, ui
     if (count == 0)
         return;
     contention.seed = file->spread_seed;
-    contention_rates_limited(&contention, count, activities, servers, threads, rates);
+    contention_rates(&contention, count, activities, servers, threads, rates);
     for (uint32_t i = 0; i < count; i++) {
         struct node_slot *slot = &bank->slots[residents[i]];
 

@@ -62,7 +62,7 @@ damage "UPDATE spec SET body = '[]' WHERE job = 3" "submission of job 3 is damag
 damage "UPDATE spec SET body = json_set(body, '\$.colour', 'red') WHERE job = 3" "submission of job 3 is damaged: unknown member 'colour'"
 damage "DELETE FROM spec WHERE job = 1" "the submission of job 1, which has not ended, is missing"
 damage "UPDATE job SET body = '' WHERE job = 4" "stored of job 4 is damaged"
-damage "UPDATE snapshot SET body = replace(body, '\"claim_source\":0', '\"claim_source\":1')" "not the state which the records lead to"
+damage "UPDATE snapshot SET body = replace(body, '\"request_source\":0', '\"request_source\":1')" "not the state which the records lead to"
 damage "UPDATE snapshot SET body = 'x'" "is damaged: it will be passed over"
 
 # A store that is refused stays as it is, though the core would go on with the readable part.

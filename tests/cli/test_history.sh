@@ -193,7 +193,7 @@ db.execute("WITH RECURSIVE n(i) AS (VALUES (1000000) UNION ALL SELECT i + 1 FROM
            " INSERT INTO history SELECT i, 12345, 'COMPLETED', NULL, 1, 1, 1, 1 << 62, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, i, 'declared',"
            " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM n")
 db.executemany("INSERT INTO history SELECT ?, 12346, state, cause, submitted_ns, first_started_ns, started_ns, ended_ns, ?, gpus,"
-               " gpu_ns, memory_mib_ms, memory_measured_mib_ms, energy_mj, launches, 0, 0, 0, -1, 'unknown', -1, NULL, 0, 'patient',"
+               " gpu_ns, memory_mib_ms, memory_measured_mib_ms, energy_mj, attempts, 0, 0, 0, -1, 'unknown', -1, NULL, 0, 'patient',"
                " 'stoic', '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM history WHERE job = 1000000", [(job, 100 * 365 * 86400 * 10**9) for job in range(999990, 999993)])
 db.commit()
 PYTHON

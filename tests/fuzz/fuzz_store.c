@@ -52,11 +52,11 @@ static void insert_record(sqlite3 *db, int64_t seq, const char *text)
 }
 
 /* The values of all columns behind the job's and the user's. */
-#define INTEGER                                              ", ?2"
-#define UNSIGNED                                             ", ?2"
-#define TEXT                                                 ", ?4"
-#define OPTIONAL                                             ", ?4"
-#define COLUMN(type, member, kind, column, sums, form, name) kind
+#define INTEGER                                      ", ?2"
+#define UNSIGNED                                     ", ?2"
+#define TEXT                                         ", ?4"
+#define OPTIONAL                                     ", ?4"
+#define COLUMN(type, member, kind, sums, form, name) kind
 static const char history_values[] =
 #include "store/history.def"
     ;

@@ -44,7 +44,7 @@ TEST(rates_are_shares)
         size_t count = draw(&random, 2, a);
         double delivered = 0, wanted = 0, idle = 1, most;
 
-        contention_rates(params, count, a, one_server, rates);
+        contention_rates(params, count, a, one_server, NULL, rates);
         for (size_t i = 0; i < count; i++) {
             assert_true(rates[i] > 0 && rates[i] <= 1);
             delivered += a[i] * rates[i];
@@ -70,7 +70,7 @@ TEST(turns_are_shares)
         double in_turns = 0, activity = 0;
 
         draw_servers(&random, servers);
-        contention_rates(params, count, a, servers, rates);
+        contention_rates(params, count, a, servers, NULL, rates);
         for (size_t i = 0; i < count; i++) {
             assert_true(rates[i] > 0 && rates[i] <= 1);
             activity += a[i] * rates[i];
@@ -79,8 +79,8 @@ TEST(turns_are_shares)
         }
         assert_true(activity <= params->capacity + EPS);
         assert_true(in_turns <= 1 + EPS);
-        contention_rates(&contention_default, count, a, one_server, by_mps);
-        contention_rates(&contention_default, count, a, (const uint64_t[MOST]){0}, rates);
+        contention_rates(&contention_default, count, a, one_server, NULL, by_mps);
+        contention_rates(&contention_default, count, a, (const uint64_t[MOST]){0}, NULL, rates);
         activity = 0;
         for (size_t i = 0; i < count; i++)
             activity += a[i] * (by_mps[i] - rates[i]);
@@ -104,8 +104,8 @@ TEST(order_does_not_matter)
             turned_a[(i + by) % count] = a[i];
             turned[(i + by) % count] = servers[i];
         }
-        contention_rates(params, count, a, servers, rates);
-        contention_rates(params, count, turned_a, turned, turned_rates);
+        contention_rates(params, count, a, servers, NULL, rates);
+        contention_rates(params, count, turned_a, turned, NULL, turned_rates);
         for (size_t i = 0; i < count; i++)
             assert_true(fabs(rates[i] - turned_rates[(i + by) % count]) <= EPS);
     }

@@ -57,6 +57,27 @@ static inline void run_sql(const char *sql)
     sqlite3_close(db);
 }
 
+/* A query's result: values separated by '|', rows by '\n'; NULL is "-". */
+static inline void assert_rows(const char *sql, const char *expected)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    sqlite3_stmt *row;
+    sqlite3 *db;
+
+    strbuf_puts(&out, "");
+    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql, -1, &row, NULL))
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    while (sqlite3_step(row) == SQLITE_ROW)
+        for (int i = 0; i < sqlite3_column_count(row); i++) {
+            const char *text = (const char *)sqlite3_column_text(row, i);
+            strbuf_printf(&out, "%s%s", text ? text : "-", i + 1 < sqlite3_column_count(row) ? "|" : "\n");
+        }
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    assert_string_equal(out.text, expected);
+}
+
 /* STORE_TEST(name) { ... }: a test with a directory. */
 #define STORE_TEST(name) TEST_BETWEEN(name, make_directory, remove_directory)
 

@@ -1,8 +1,6 @@
 /* Records as text: every type against its golden line, random records there and back byte for byte, and refusals. */
 #include "unit.h"
 
-#include <jansson.h>
-
 #include "api/record_json.h"
 
 static uint64_t seed = 20260411;
@@ -135,80 +133,14 @@ TEST(test_golden)
     free(text);
 }
 
-/* As 0.2.0 wrote them (0.1 did in the same words): all that they say is read, and written again. */
-TEST(test_records_of_version_0_2)
-{
-    CLEANUP(free_ptr) char *text = file_text(GOLDEN_RECORDS_0_2);
-    char *line, *rest;
-
-    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        CLEANUP(strbuf_release) struct strbuf again = {0};
-        struct record record;
-        const char *name;
-        json_t *value;
-
-        if (record_json_read(line, strlen(line), &record, &trouble))
-            fail_msg("%s: %s", line, trouble.text);
-        assert_int_equal(record_json_write(&record, &again, &trouble), 0);
-        json_t *before = json_loads(line, 0, NULL);
-        json_t *after = json_loads(again.text, 0, NULL);
-        json_object_foreach (before, name, value)
-            if (!record_member_is_gone(record.type, name) && !json_equal(value, json_object_get(after, name)))
-                fail_msg("%s: %s: %s", line, name, again.text);
-        json_decref(before);
-        json_decref(after);
-    }
-}
-
-static int64_t value_of(const struct record *record, const struct record_field *field)
-{
-    const void *at = (const char *)record + field->offset;
-
-    return field->kind == FIELD_BOOL   ? *(const bool *)at
-           : field->kind == FIELD_TEXT ? *(const char *)at
-           : field->kind == FIELD_I64  ? *(const int64_t *)at
-           : field->kind == FIELD_U64  ? (int64_t) * (const uint64_t *)at
-           : field->kind == FIELD_U32  ? (int64_t) * (const uint32_t *)at
-                                       : *(const int32_t *)at;
-}
-
-/* A record stored by an earlier carma lacks members that came later: it means the truth of then. */
-TEST(test_members_that_came_later)
-{
-    char *line, *rest;
-    int later = 0, gone = 0;
-
-    char *text = file_text(GOLDEN_RECORDS);
-    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        json_t *json = json_loads(line, 0, NULL);
-        struct record record;
-
-        for (size_t i = 0; i < record_field_count; i++)
-            if (record_fields[i].later &&
-                !strcmp(record_type_name(record_fields[i].type), json_string_value(json_object_get(json, "type"))))
-                json_object_del(json, record_fields[i].name);
-        if (strcmp(json_string_value(json_object_get(json, "type")), "reconfigured") == 0)
-            gone += json_object_set_new(json, "mps_one_server", json_false()) == 0;
-        CLEANUP(free_ptr) char *earlier = json_dumps(json, JSON_COMPACT);
-        if (record_json_read(earlier, strlen(earlier), &record, &trouble))
-            fail_msg("%s: %s", earlier, trouble.text);
-        for (size_t i = 0; i < record_field_count; i++)
-            if (record_fields[i].later && record_fields[i].type == record.type) {
-                assert_int_equal(value_of(&record, &record_fields[i]), record_fields[i].absent);
-                later++;
-            }
-        json_decref(json);
-    }
-    assert_true(later >= 8);
-    assert_int_equal(gone, 1);
-    free(text);
-}
-
 #define PLACED(count, gpus, reservation, shared, more)                                                                 \
-    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" reservation    \
-    ",\"slowdown_permille\":1000,\"shared\":" shared ",\"recovery\":false" more "}"
-#define TEN_GPUS   "0,1,2,3,4,5,6,7,8,9"
-#define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"
+    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"reserved_bytes\":" reservation \
+    ",\"reservation_source\":1,\"threads_percent\":0,\"fence_bytes\":-1,"                                              \
+    "\"slowdown_permille\":1000,\"share\":1,\"shared\":" shared ",\"retry\":false" more "}"
+#define TEN_GPUS "0,1,2,3,4,5,6,7,8,9"
+#define BACK(uuid)                                                                                                     \
+    "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid                                            \
+    ",\"total_bytes\":9,\"share\":0,\"instance\":false,\"part_permille\":0,\"name\":\"\",\"compute\":0}"
 
 static const struct {
     const char *text;
@@ -230,6 +162,7 @@ static const struct {
     {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"gpu\":0}", "\"gpu\" is not a member"},
     {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"job\":0}", "not JSON"},
     {PLACED("2", "[0,1]", "7", "true", ",\"bytes\":1"), "\"bytes\" is not a member"},
+    {"{\"type\":\"lost\",\"at_ns\":5,\"job\":1}", "\"final\" is missing"},
     {PLACED("2", "[0]", "7", "true", ""), "\"gpus\" has 1 elements"},
     {PLACED("1", "[0,1]", "7", "true", ""), "\"gpus\" has 2 elements"},
     {PLACED("65", "[" TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS "," TEN_GPUS ",0,1,2,3,4]", "7",
@@ -240,7 +173,7 @@ static const struct {
     {PLACED("1", "0", "7", "true", ""), "\"gpus\" must be an array"},
     {PLACED("-1", "[]", "7", "true", ""), "\"count\" is -1"},
     {PLACED("4294967296", "[]", "7", "true", ""), "\"count\" is 4294967296"},
-    {PLACED("0", "[]", "\"7\"", "true", ""), "\"claim_bytes\" must be a whole number"},
+    {PLACED("0", "[]", "\"7\"", "true", ""), "\"reserved_bytes\" must be a whole number"},
     {PLACED("0", "[]", "7", "1", ""), "\"shared\" must be true or false"},
     {BACK("null"), "\"uuid\" must be a text of at most 47 bytes"},
     {BACK("\"123456789012345678901234567890123456789012345678\""), "\"uuid\" must be a text of at most 47 bytes"},

@@ -19,7 +19,7 @@ static void rates_are(const struct contention_params *params, const uint64_t *se
 {
     double rates[8];
 
-    contention_rates(params, count, a, servers, rates);
+    contention_rates(params, count, a, servers, NULL, rates);
     for (size_t i = 0; i < count; i++)
         assert_near(rates[i], expected[i], 1e-9);
 }
@@ -33,7 +33,7 @@ static double slowdown_together(const uint64_t *servers, size_t count, double a)
 
     for (size_t i = 0; i < count; i++)
         all[i] = a;
-    contention_rates(&contention_default, count, all, servers, rates);
+    contention_rates(&contention_default, count, all, servers, NULL, rates);
     for (size_t i = 1; i < count; i++)
         assert_near(rates[i], rates[0], 1e-12);
     return 1 / rates[0];
@@ -45,7 +45,7 @@ TEST(alone_runs_at_full_speed)
         rates_are(&contention_default, one_server, 1, &a, (const double[]){1});
         rates_are(&contention_default, processes, 1, &a, (const double[]){1});
     }
-    contention_rates(&contention_default, 0, NULL, NULL, NULL);
+    contention_rates(&contention_default, 0, NULL, NULL, NULL, NULL);
 }
 
 /* The third of three equal clients has a limit of 70%: alone it runs at 1 / sqrt(1 - 0.8^2 + (0.8 / 0.7)^2) and keeps
@@ -56,13 +56,13 @@ TEST(a_limit_of_threads_slows_its_client_and_crowds_less)
     double rates[3], as_before[3];
 
     assert_near(contention_limited_rate(0.8, 0.7), 0.774724, 1e-6);
-    contention_rates_limited(&common, 1, a, one_server, threads + 2, rates);
+    contention_rates(&common, 1, a, one_server, threads + 2, rates);
     assert_near(rates[0], 0.774724, 1e-6);
-    contention_rates_limited(&common, 3, a, one_server, threads, rates);
+    contention_rates(&common, 3, a, one_server, threads, rates);
     assert_near(rates[0], 0.490507, 1e-6);
     assert_near(rates[2], 0.258011, 1e-6);
-    contention_rates_limited(&contention_default, 3, a, one_server, free, rates);
-    contention_rates(&contention_default, 3, a, one_server, as_before);
+    contention_rates(&contention_default, 3, a, one_server, free, rates);
+    contention_rates(&contention_default, 3, a, one_server, NULL, as_before);
     assert_memory_equal(rates, as_before, sizeof rates);
 }
 
@@ -72,11 +72,11 @@ TEST(table_4_2)
     static const double a[] = {0.05, 0.82};
     double rates[2];
 
-    contention_rates(&common, 2, a, one_server, rates);
+    contention_rates(&common, 2, a, one_server, NULL, rates);
     assert_near(1 / rates[0], 1.039, 0.04);
     assert_near(1 / rates[1], 1.048, 0.02);
     assert_near(rates[1], 0.95, 1e-9);
-    contention_rates(&contention_default, 2, a, processes, rates);
+    contention_rates(&contention_default, 2, a, processes, NULL, rates);
     assert_near(1 / rates[0], 1.0852713178, 1e-9);
     assert_near(1 / rates[0], 1.136, 0.06);
     assert_near(1 / rates[1], 1.057, 0.06);
@@ -128,8 +128,8 @@ TEST(servers_take_turns)
     double turns = 0.521739130435, together[2], rates[4];
 
     RATES(&common, ((const uint64_t[]){9, 9, 0}), a, turns * 0.902777777778, turns * 0.758333333333, turns);
-    contention_rates(&contention_default, 2, (const double[]){1 - 0.8 * 0.8, 1 - 0.1 * 0.8}, processes, together);
-    contention_rates(&common, 4, four, (const uint64_t[]){3, 4, 3, 4}, rates);
+    contention_rates(&contention_default, 2, (const double[]){1 - 0.8 * 0.8, 1 - 0.1 * 0.8}, processes, NULL, together);
+    contention_rates(&common, 4, four, (const uint64_t[]){3, 4, 3, 4}, NULL, rates);
     assert_near(rates[0], together[0] * 0.36 / 0.4, 1e-12);
     assert_near(rates[1], together[1] * 0.908641975309, 1e-9);
     assert_near(rates[2], rates[0], 0);
@@ -172,8 +172,8 @@ TEST(workloads_differ)
 
     assert_near(slowdown_together(one_server, 2, 0.5), 1 / 0.75, 1e-12);
     for (params.seed = 1; params.seed <= 2000; params.seed++) {
-        contention_rates(&params, 2, pair, one_server, rates);
-        contention_rates(&params, 2, pair, one_server, again);
+        contention_rates(&params, 2, pair, one_server, NULL, rates);
+        contention_rates(&params, 2, pair, one_server, NULL, again);
         assert_near(rates[0], again[0], 0);
         assert_near(0.5 * rates[0] + 0.9 * rates[1], 0.95, 1e-9);
         if (rates[1] == 1)

@@ -164,8 +164,6 @@ CORE_TEST(test_what_does_not_apply)
     waiting = lease(f, 1, 30 * GIB, 0);
     refused(f, (struct record){.type = RECORD_HELD, .job = waiting});
     refused(f, (struct record){.type = RECORD_EXPIRED, .job = local});
-    refused(f, (struct record){.type = RECORD_SUSPENDED, .job = whole});
-    refused(f, (struct record){.type = RECORD_SUSPENDED, .job = waiting});
     record.job = 99;
     record.submitted.max_wait_ns = SECONDS(1);
     refused(f, record);

@@ -50,22 +50,6 @@ CORE_TEST(test_reservations_say_where_they_are_from)
     assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 22 * GIB); /* twice what it had */
 }
 
-/* Records of an earlier carma name no source: the known part follows from the figures. */
-CARMA_TEST(test_sources_that_an_earlier_carma_did_not_write)
-{
-    struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .reservation_source = SOURCE_COUNT}};
-
-    submit_workload(f, "w", 1, 8 * GIB, 100);
-    submit_workload(f, "w", 1, 8 * GIB, 100);
-    for (placed.job = 1; placed.job <= 2; placed.job++) {
-        placed.placed.gpus[0] = (uint32_t)placed.job;
-        placed.placed.reserved_bytes = (int64_t)placed.job * 8 * GIB;
-        apply(f, placed);
-    }
-    assert_int_equal(core_find_job(f->core, 1)->reservation_source, SOURCE_RECORDED); /* as submitted */
-    assert_int_equal(core_find_job(f->core, 2)->reservation_source, SOURCE_LEARNED);
-}
-
 /* A quarter more than the observed memory may be more than the GPU has. An exclusive job gives nothing back. */
 CARMA_TEST(test_a_reservation_is_never_larger_than_the_gpu)
 {

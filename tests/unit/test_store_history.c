@@ -4,27 +4,6 @@
 #include "store/store_internal.h"
 #include "store_fixture.h"
 
-/* A query's result: values separated by '|', rows by '\n'; NULL is "-". */
-static void assert_rows(const char *sql, const char *expected)
-{
-    CLEANUP(strbuf_release) struct strbuf out = {0};
-    sqlite3_stmt *row;
-    sqlite3 *db;
-
-    strbuf_puts(&out, "");
-    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
-    if (sqlite3_prepare_v2(db, sql, -1, &row, NULL))
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    while (sqlite3_step(row) == SQLITE_ROW)
-        for (int i = 0; i < sqlite3_column_count(row); i++) {
-            const char *text = (const char *)sqlite3_column_text(row, i);
-            strbuf_printf(&out, "%s%s", text ? text : "-", i + 1 < sqlite3_column_count(row) ? "|" : "\n");
-        }
-    sqlite3_finalize(row);
-    sqlite3_close(db);
-    assert_string_equal(out.text, expected);
-}
-
 static void on_done(int status, const char *error_text, void *user)
 {
     if (status)
@@ -187,9 +166,9 @@ STORE_TEST(test_form_4_is_brought_up_to_date)
     run_sql(sql);
     store_close(open_store());
     assert_rows(
-        "SELECT job, uid, user, name, state, cause, gpus, launches, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
-        " oom_crashes, claim_bytes, claim_source, estimate_bytes, estimator, peak_bytes, last_claim_source FROM "
-        "history",
+        "SELECT job, uid, user, name, state, cause, gpus, attempts, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
+        " oom_crashes, reserved_bytes, reservation_source, estimate_bytes, estimator, peak_bytes,"
+        " last_reservation_source FROM history",
         "1|0|root|hello|COMPLETED|completed|1|1|3000668700|52030051200|-1|20678771|0|-1|unknown|-1|-|4294967296|"
         "unknown\n"
         "2|0|root|broken|FAILED|failed|1|1|1583359440|116302740|-1|182130|0|3221225472|declared|-1|-|0|unknown\n"
@@ -358,7 +337,7 @@ STORE_TEST(test_questions_end)
     fill();
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
-            "claim_source, -1,"
+            "reservation_source, -1,"
             " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0, 0, NULL, NULL FROM n, history WHERE job = 1");
     asks = ASK(.name = "*no", .most = 9999);
     assert_error(store_read_history(directory, asks, &none, take_job, &answer, &trouble), -ETIMEDOUT, "shorter span");

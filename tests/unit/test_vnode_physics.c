@@ -125,7 +125,7 @@ TEST_BETWEEN(two_daemons_take_turns, setup, NULL)
     job(0, a[2], 0, 100, true)->mps_domain = 0;
     job(0, a[3], 0, 100, false);
     physics_advance(&file, &bank, at(1));
-    contention_rates(&contention_default, 4, a, (const uint64_t[]){1, 2, 1, 0}, expected);
+    contention_rates(&contention_default, 4, a, (const uint64_t[]){1, 2, 1, 0}, NULL, expected);
     for (int i = 0; i < 4; i++)
         assert_near(bank.slots[i].rate, expected[i], 1e-12);
     assert_true(expected[0] < expected[1]); /* the first and the third share one turn */
@@ -150,7 +150,7 @@ TEST_BETWEEN(an_instance_is_a_small_gpu, setup, NULL)
     job(0, 0.1, 0, 1000, true)->uses[0].instance = 1;
     job(0, 0.3, 0, 1000, true)->uses[0].instance = 2;
     physics_advance(&file, &bank, at(10));
-    contention_rates(&contention_default, 2, small, (const uint64_t[]){1, 1}, shared);
+    contention_rates(&contention_default, 2, small, (const uint64_t[]){1, 1}, NULL, shared);
     assert_near(bank.slots[0].rate, alone[0] * shared[0], 1e-12);
     assert_near(bank.slots[1].rate, alone[1] * shared[1], 1e-12);
     assert_near(bank.slots[2].rate, third, 1e-12);

@@ -10,14 +10,12 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-/* How much a text may have. Its tree takes at most JSON_VALUE_BYTES for each value, and the strings. */
+/* How much a text may have. Its tree takes at most 256 bytes for each value, and the strings. */
 struct json_bounds {
     size_t values; /* and names of members */
     size_t depth;  /* of arrays and objects within one another */
     size_t bytes;  /* of all strings and names, as they are written */
 };
-
-#define JSON_VALUE_BYTES 256
 
 /* A new reference into *json; `flags` are jansson's. Else *json is NULL, and err says what is wrong with the text,
  * which the caller names. -E2BIG: beyond a bound; -EINVAL: not JSON. */

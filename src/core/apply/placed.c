@@ -48,8 +48,7 @@ void apply_placed(struct core *core, struct job *job, const struct record *recor
     job->retry = placed->retry;
     run->overuser = 0;
     job->reserved_bytes = placed->reserved_bytes;
-    job->reservation_source =
-        record_memory_source(placed->reservation_source, placed->reserved_bytes, job->wants, SOURCE_LEARNED);
+    job->reservation_source = placed->reservation_source;
     run->granted_bytes = placed->reserved_bytes;
     run->fence_bytes = placed->fence_bytes;
     run->threads_percent = placed->threads_percent;

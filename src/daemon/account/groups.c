@@ -69,7 +69,7 @@ const char *groups_key_text(enum groups_key key)
     return key == GROUPS_BY_USER      ? "user"
            : key == GROUPS_BY_NAME    ? "name"
            : key == GROUPS_BY_ACCOUNT ? "account"
-           : key == GROUPS_BY_SOURCE  ? "claim_source" /* the column */
+           : key == GROUPS_BY_SOURCE  ? "reservation_source" /* the column */
                                       : NULL;
 }
 

@@ -15,10 +15,9 @@
 #include "base/error.h"
 #include "store/history.h"
 
-#define PAST_RUNS_KEPT   64    /* run times of a workload: the latest */
-#define PAST_RUNS_MOST   10000 /* workloads and models: the user with the most loses the oldest; rows read at start */
-#define PAST_RUNS_IDLE   10    /* permille of SM activity: not more is an idle GPU */
-#define PAST_RUNS_FAMILY 16    /* bytes of a family's name, its NUL included */
+#define PAST_RUNS_KEPT 64    /* run times of a workload: the latest */
+#define PAST_RUNS_MOST 10000 /* workloads and models: the user with the most loses the oldest; rows read at start */
+#define PAST_RUNS_IDLE 10    /* permille of SM activity: not more is an idle GPU */
 
 struct past_runs;
 

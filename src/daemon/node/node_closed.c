@@ -19,7 +19,7 @@
 #include "daemon/view/owners.h"
 
 enum ground {
-#define CLOSED(member, name, since, reason) GROUND_##member,
+#define CLOSED(member, reason) GROUND_##member,
 #include "core/gpus/closed.def"
     GROUND_COUNT
 };
@@ -51,7 +51,7 @@ static struct words words_of(const struct node *node, const struct node_gpu *ent
 static bool holds(const struct gpu *gpu, enum ground ground)
 {
     switch (ground) {
-#define CLOSED(member, name, since, reason)                                                                            \
+#define CLOSED(member, reason)                                                                                         \
     case GROUND_##member:                                                                                              \
         return gpu->member;
 #include "core/gpus/closed.def"
@@ -140,7 +140,7 @@ static const struct record_allotted *reservation_of(const struct node *node, con
 json_t *node_closed_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
 {
     static const char *const names[] = {
-#define CLOSED(member, name, since, reason) name,
+#define CLOSED(member, reason) #member,
 #include "core/gpus/closed.def"
     };
     bool all = closing_until_ns(gpu, CLOSING_EVERYBODY) != 0;

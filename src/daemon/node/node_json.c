@@ -196,7 +196,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
     set(json, "index", gpu->number, true);
     json_object_set_new(json, "uuid", json_string(gpu->uuid));
-#define CLOSED(member, name, since, reason) json_object_set_new(json, name, json_boolean(gpu->member));
+#define CLOSED(member, reason) json_object_set_new(json, #member, json_boolean(gpu->member));
 #include "core/gpus/closed.def"
     json_object_set_new(json, "share", json_string(share_mode_name(sharing_configured(gpu))));
     if (entry->at_ns)

@@ -84,13 +84,12 @@ static json_t *row_to_json(const struct store_history *row)
     json_t *json = json_object();
 
 #define HIDDEN(name, value)
-#define PLAIN(name, value)                                   json_object_set_new(json, name, json_integer((json_int_t)(value)));
-#define FROM_0(name, value)                                  json_object_set_new(json, name, number_or_null(value));
-#define OVER_0(name, value)                                  json_object_set_new(json, name, number_or_null((value) > 0 ? (value) : -1));
-#define MOMENT(name, value)                                  moment_set(json, name, nodetime_shown_ns(value), (value) >= 0);
-#define WORD(name, value)                                    json_object_set_new(json, name, text_or_null(value));
-#define SOURCE(name, value)                                  json_object_set_new(json, name, text_or_null(present_name(value)));
-#define COLUMN(type, member, kind, column, sums, form, name) form(name, row->member)
+#define PLAIN(name, value)                           json_object_set_new(json, name, json_integer((json_int_t)(value)));
+#define FROM_0(name, value)                          json_object_set_new(json, name, number_or_null(value));
+#define OVER_0(name, value)                          json_object_set_new(json, name, number_or_null((value) > 0 ? (value) : -1));
+#define MOMENT(name, value)                          moment_set(json, name, nodetime_shown_ns(value), (value) >= 0);
+#define WORD(name, value)                            json_object_set_new(json, name, text_or_null(value));
+#define COLUMN(type, member, kind, sums, form, name) form(name, row->member)
 #include "store/history.def"
     json_object_set_new(json, "letter", text_or_null(letter_of(row->state)));
     return json;

@@ -168,11 +168,10 @@ static void put_moment(json_t *schema, const char *name)
 #define FROM_0       OVER_0
 #define MOMENT(name) put_moment(schema, name);
 #define WORD(name)   put(schema, name, or_null(named("text", 4)), true);
-#define SOURCE       WORD
 
 static void add_view(json_t *schema)
 {
-#define VIEW(part, type, member, name, since, first, form) form(#member)
+#define VIEW(part, type, member, first, form) form(#member)
 #include "daemon/view/view_fields.def"
 #define TIME     MOMENT
 #define NUMBER   OVER_0
@@ -190,15 +189,15 @@ static void add_view(json_t *schema)
 
 static void add_history(json_t *schema)
 {
-#define COLUMN(type, member, kind, column, sums, form, name) form(name)
+#define COLUMN(type, member, kind, sums, form, name) form(name)
 #include "store/history.def"
 }
 
 static void add_grounds(json_t *schema)
 {
-#define CLOSED(member, name, since, reason)                                                                            \
-    if (strcmp(name, "lost") != 0)                                                                                     \
-        put(schema, name, named("bool", 4), false);
+#define CLOSED(member, reason)                                                                                         \
+    if (strcmp(#member, "lost") != 0)                                                                                  \
+        put(schema, #member, named("bool", 4), false);
 #include "core/gpus/closed.def"
 }
 

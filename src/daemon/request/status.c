@@ -14,11 +14,11 @@ static json_t *closed_to_json(const struct core *core)
     json_int_t count;
     json_t *json = json_object();
 
-#define CLOSED(member, name, since, reason)                                                                            \
+#define CLOSED(member, reason)                                                                                         \
     count = 0;                                                                                                         \
     for (uint32_t i = 0; i < core_gpu_count(core); i++)                                                                \
         count += core_gpu(core, i)->member;                                                                            \
-    json_object_set_new(json, name, json_integer(count));
+    json_object_set_new(json, #member, json_integer(count));
 #include "core/gpus/closed.def"
     return json;
 }

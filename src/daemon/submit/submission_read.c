@@ -96,8 +96,8 @@ void submission_says(const struct job_spec *spec, struct record_submitted *wants
     wants->attached = spec->attach != NULL;
 #define SAID(member, type) wants->member = (type)said((int64_t)spec->member);
 #define WORKED_OUT(member, type)
-#define WANT(type, member, kind, name, since, from) from(member, type)
-#define WORDS(member, size, name)                   say_words(wants->member, size, spec->member);
+#define WANT(type, member, kind, from) from(member, type)
+#define WORDS(member, size)            say_words(wants->member, size, spec->member);
 #include "core/wants.def"
 #undef SAID
 #undef WORKED_OUT

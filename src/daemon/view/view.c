@@ -8,7 +8,7 @@
 #include "daemon/view/owners.h"
 
 const struct job_view_run view_never_ran = {.unused_since_ns = -1,
-#define VIEW(part, type, member, name, since, first, form) IF_RUN_##part(.member = first, )
+#define VIEW(part, type, member, first, form) IF_RUN_##part(.member = first, )
 #include "daemon/view/view_fields.def"
                                             .shown = {
 #define STATE(part, type, member, kind, name)
@@ -112,7 +112,7 @@ static struct job_view *add(struct views *views, uint64_t id)
     if (!views->no_wants)
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
-#define VIEW(part, type, member, name, since, first, form) IF_JOB_##part(view->member = first;)
+#define VIEW(part, type, member, first, form) IF_JOB_##part(view->member = first;)
 #include "daemon/view/view_fields.def"
     view->run = &view_never_ran;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);

@@ -42,7 +42,7 @@ struct job_view_run {
     int64_t used_ns; /* when it may last have used one of them: the same; 0: nobody has looked since the daemon began */
     int64_t unmeasured_ns;         /* when that could last not be told */
     struct job_progress *progress; /* owned; while it runs, not folded from records; NULL: it says nothing */
-#define VIEW(part, type, member, name, since, first, form) IF_RUN_##part(type member;)
+#define VIEW(part, type, member, first, form) IF_RUN_##part(type member;)
 #include "daemon/view/view_fields.def"
     bool exited;
 };
@@ -74,7 +74,7 @@ struct job_view {
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */
     UT_hash_handle hh;
-#define VIEW(part, type, member, name, since, first, form) IF_JOB_##part(type member;)
+#define VIEW(part, type, member, first, form) IF_JOB_##part(type member;)
 #include "daemon/view/view_fields.def"
     uint32_t state;            /* enum job_state */
     uint32_t stored_bytes;     /* of its submission, in the store */

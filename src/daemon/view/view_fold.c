@@ -88,8 +88,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     run->process_limit_bytes = placed->fence_bytes;
     run->uuids_why = UUIDS_NOT_ASKED;
     run->moved_for = 0;
-    view->reservation_source =
-        record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
+    view->reservation_source = placed->reservation_source;
     if (view->attempts++ == 0) {
         view->first_reserved_bytes = view->reserved_bytes;
         view->first_reservation_source = view->reservation_source;

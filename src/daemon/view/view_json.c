@@ -321,7 +321,7 @@ static void add_numbers(const struct job_view *view, json_t *json)
 #define OVER_0(name, value) json_object_set_new(json, name, over_0((int64_t)(value)));
 #define FROM_0(name, value) json_object_set_new(json, name, from_0((int64_t)(value)));
 #define MOMENT(name, value) moment_set(json, name, nodetime_shown_ns((int64_t)(value)), (int64_t)(value) >= 0);
-#define VIEW(part, type, member, name, since, first, form)                                                             \
+#define VIEW(part, type, member, first, form)                                                                          \
     form(#member, IF_JOB_##part(view->member) IF_RUN_##part(view->run->member))
 #include "daemon/view/view_fields.def"
 #define TIME(name, value, known)   moment_set(json, name, nodetime_shown_ns((int64_t)(value)), known);

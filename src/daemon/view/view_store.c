@@ -10,33 +10,26 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-/* The flat numeric members, by name; those of 0.1 have its names. */
+/* The flat numeric members, by name. Those of a run are not there while it is view_never_ran. */
 static const struct number {
     const char *name;
     bool of_run; /* a member of view->run */
     size_t offset;
     size_t size;
-    bool later; /* an earlier carma did not write it: it stays as views_add has it */
 } numbers[] = {
-#define FIRST false
-#define LATER true
-#define NUMBER(name, of_run, of, member, later)                                                                        \
+#define NUMBER(name, of_run, of, member)                                                                               \
     {                                                                                                                  \
-        name, of_run, offsetof(struct of, member), sizeof(((struct of *)0)->member), later                             \
+        name, of_run, offsetof(struct of, member), sizeof(((struct of *)0)->member)                                    \
     }
-#define OF_JOB(name, member, later)                        NUMBER(name, false, job_view, member, later)
-#define OF_RUN(name, member, later)                        NUMBER(name, true, job_view_run, member, later)
-#define VIEW(part, type, member, name, since, first, form) OF_##part(name, member, since),
+#define OF_JOB(member)                        NUMBER(#member, false, job_view, member)
+#define OF_RUN(member)                        NUMBER(#member, true, job_view_run, member)
+#define VIEW(part, type, member, first, form) OF_##part(member),
 #include "daemon/view/view_fields.def"
 #define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) OF_RUN(name, shown.member, LATER),
+#define SHOWN(part, type, member, kind, name, absent, form, title) NUMBER(name, true, job_view_run, shown.member),
 #include "core/job_state.def"
-    OF_JOB("state", state, FIRST),
-    OF_RUN("held.at_ns", held.at_ns, LATER),
-    OF_RUN("held.bytes", held.bytes, LATER),
-    OF_RUN("held.measured_bytes", held.measured_bytes, LATER),
-    OF_RUN("held.mib_ms", held.mib_ms, LATER),
-    OF_RUN("held.measured_mib_ms", held.measured_mib_ms, LATER),
+    OF_JOB(state),       OF_RUN(held.at_ns),           OF_RUN(held.bytes), OF_RUN(held.measured_bytes),
+    OF_RUN(held.mib_ms), OF_RUN(held.measured_mib_ms),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
@@ -53,7 +46,7 @@ static int set_number(struct job_view *view, const struct number *number, const 
     json_t *value = json_object_get(json, number->name);
     void *at;
 
-    if (!value && number->later)
+    if (!value && number->of_run)
         return 0;
     if (!json_is_integer(value) ||
         (number->size < sizeof(int64_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
@@ -98,8 +91,9 @@ char *job_view_to_text(const struct job_view *view)
     char *text;
 
     for (size_t i = 0; i < array_size(numbers); i++)
-        json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
-    json_object_set_new(json, "recovery", json_boolean(view->retry));
+        if (!numbers[i].of_run || view->run != &view_never_ran)
+            json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
+    json_object_set_new(json, "retry", json_boolean(view->retry));
     json_object_set_new(json, "submitted", record_to_json(&submitted));
     json_object_set_new(json, "exited", view->run->exited ? record_to_json(&exited) : json_null());
     json_object_set_new(json, "user", text_or_null(job_view_user(view)));
@@ -134,17 +128,6 @@ static int get_placements(struct job_view *view, const json_t *list)
     return 0;
 }
 
-/* An earlier carma kept the figure of the last placement only; where that was from follows from how it differs. */
-static void infer_sources(struct job_view *view)
-{
-    bool learned = view->attempts && view->run->crashes == 0;
-
-    view->reservation_source = record_memory_source(SOURCE_COUNT, view->reserved_bytes, view->wants,
-                                                    view->run->crashes ? SOURCE_RAISED : SOURCE_LEARNED);
-    view->first_reserved_bytes = learned ? view->reserved_bytes : view->wants->request_bytes;
-    view->first_reservation_source = learned ? view->reservation_source : view->wants->request_source;
-}
-
 /* Into a view without wants, a user, a message, placements and a run. */
 static int get_all(struct job_view *view, const json_t *json)
 {
@@ -162,18 +145,12 @@ static int get_all(struct job_view *view, const json_t *json)
     if (rc != 0 || view->state >= JOB_STATE_COUNT || !user || view->reservation_source >= SOURCE_COUNT ||
         view->first_reservation_source >= SOURCE_COUNT)
         return -EINVAL;
-    if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
-        job_view_run(view)->victim_of = view->run->overuser;
-        job_view_run(view)->process_limit_bytes = view->run->shown.fence_bytes;
-    }
     job_view_set_wants(view, &submitted.submitted);
-    if (!json_object_get(json, "claim_source"))
-        infer_sources(view);
     if (exit && !json_is_null(exit)) {
         job_view_run(view)->exited = true;
         job_view_run(view)->exit = exited.exited;
     }
-    view->retry = json_is_true(json_object_get(json, "recovery"));
+    view->retry = json_is_true(json_object_get(json, "retry"));
     job_view_set_user(view, user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
     return 0;
