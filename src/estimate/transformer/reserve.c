@@ -20,7 +20,7 @@ static const int64_t batches[RESERVE_PROGRAMS] = {3 * SEQUENCE,  5 * SEQUENCE,  
                                                   29 * SEQUENCE, 43 * SEQUENCE, 61 * SEQUENCE};
 /* Where samples differ in length, the longest one's: all sizes come then. */
 static const int64_t sequences[] = {256, 1024, 2048, 4096, 8192};
-#define LISTED_MOST (1 << 17) /* of a list, whose own longest is the largest, and half of it the next: tokens */
+#define LISTED_MOST (1 << 17) /* tokens of a list's longest sample, beyond which numbers would not hold */
 
 struct point {
     double more, held, passing; /* bytes: beyond the tensors' peak; of tensors that stay; of others at the peak */
@@ -104,19 +104,20 @@ static struct reserve reserve_of(const struct point *points, const int64_t *size
     return reserve;
 }
 
-/* They go by nothing that a larger training has more of. Returns how many there are. */
+/* They go by nothing that a larger training has more of: of a list by its longest sample, which is the last of them.
+ * Returns how many there are. */
 static int choose_sizes(int64_t sizes[static RESERVE_PROGRAMS], const struct method *method)
 {
-    const int64_t *usual = method->mean_length ? sequences : batches;
-    int count = method->mean_length ? (int)array_size(sequences) : RESERVE_PROGRAMS;
+    const int64_t *usual = method_varies(method) ? sequences : batches;
+    int most = method_varies(method) ? (int)array_size(sequences) : RESERVE_PROGRAMS, count = 0;
+    int64_t longest = method->lengths ? lengths_longest(method->lengths) : INT64_MAX;
 
-    for (int i = 0; i < count; i++)
-        sizes[i] = usual[i];
-    for (int i = 0; i < count && method->lengths; i++) {
-        int64_t longest = lengths_longest(method->lengths);
-        sizes[i] = (longest < LISTED_MOST ? longest : LISTED_MOST) >> (count - 1 - i);
-        sizes[i] = sizes[i] > i ? sizes[i] : i + 1;
-    }
+    for (; count < most && usual[count] < longest; count++)
+        sizes[count] = usual[count];
+    if (method->lengths && count == 0)
+        sizes[count++] = longest / 2;
+    if (method->lengths)
+        sizes[count++] = longest < LISTED_MOST ? longest : LISTED_MOST;
     return count;
 }
 
