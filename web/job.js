@@ -28,6 +28,7 @@ const asked = [
     ["Container", "container", code], ["Conda environment", "conda_environment", code], ["Starts again after its limit", "requeue", yes],
     ["Tells of", "notify"], ["After each run", "on_end", code], ["Summary", "summary_name", code], ["Capture", "capture_name", code],
     ["Transformers config", "hf_config_name", code], ["Trained by", "method"], ["Sequence length", "sequence_length"],
+    ["Lengths", "lengths_name", code],
     ["Batch size", "batch_size"], ["Optimizer", "optimizer"], ["Precision", "precision"], ["Not tried for its memory", "no_capture", yes],
     ["Why it is not tried", "untried"], ["No progress looked for", "no_progress", yes], ["Attached", "attach"],
 ];

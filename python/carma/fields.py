@@ -51,6 +51,7 @@ class JobFields(TypedDict, total=False):
     capture: PathLike
     hf_config: PathLike
     sequence_length: int
+    lengths: PathLike
     method: str
     no_capture: bool
     batch_size: int
@@ -97,6 +98,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("capture", "capture_name", "file"),
     ("hf_config", "hf_config_name", "file"),
     ("sequence_length", "sequence_length", "number"),
+    ("lengths", "lengths_name", "file"),
     ("method", "method", "word"),
     ("no_capture", "no_capture", "switch"),
     ("batch_size", "batch_size", "number"),

@@ -37,7 +37,7 @@ def _option(kind: str) -> Schema:
 
 OPTIONS: Dict[str, Schema] = {name: _option(kind) for name, _, kind in FIELDS}
 # Those that carma estimate has, too.
-MODEL = ("summary", "capture", "hf_config", "batch_size", "optimizer", "precision", "sequence_length", "method", "no_capture")
+MODEL = ("summary", "capture", "hf_config", "batch_size", "optimizer", "precision", "sequence_length", "lengths", "method", "no_capture")
 
 
 def _fits(value: Any, kind: str) -> bool:

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "api/hf_config.h"
+#include "api/hf_lengths.h"
 #include "api/spec.h"
+#include "base/memory.h"
 #include "estimate/estimate.h"
 
 #define SHARDED_DOUBT 150 /* permille: which library shards, and its settings, are assumed */
@@ -37,6 +39,48 @@ static int take_training(const struct job_spec *spec, const char *name, struct t
     return 0;
 }
 
+/* Leaves *lengths empty where nothing is said of them. */
+static int take_lengths(const struct job_spec *spec, const struct transformer *transformer, struct method *method,
+                        struct lengths *lengths, struct error *err)
+{
+    const char *name = spec->lengths_name ? spec->lengths_name : "the list of lengths";
+    int rc;
+
+    if (!spec->lengths)
+        return 0;
+    if (transformer->kind == TRANSFORMER_VISION)
+        return error_set(err, EINVAL, "%s: images are all alike: leave --lengths out", name);
+    if (method->mean_length)
+        return error_set(err, EINVAL, "%s says what mean_length=%" PRId64 " assumes: leave one of them out", name,
+                         method->mean_length);
+    if ((rc = hf_lengths_read(lengths, name, spec->lengths, err)) == 0)
+        method->lengths = lengths;
+    return rc;
+}
+
+/* In tokens: as is said, else as the model has positions; no more than the usual, or than the longest of a list. A list
+ * of samples that are all alike is of no further use. */
+static int take_sequence(const struct job_spec *spec, const struct transformer *transformer, struct method *method,
+                         struct error *err)
+{
+    const struct lengths *lengths = method->lengths;
+    bool said = spec->sequence_length > 0;
+    int64_t most = lengths ? lengths_longest(lengths) : said ? INT64_MAX : SEQUENCE_DEFAULT;
+    int64_t wanted = said ? spec->sequence_length : transformer->positions;
+
+    method->sequence = wanted > 0 && wanted < most ? wanted : most;
+    if (!lengths)
+        return 0;
+    if (method->drop_longer && lengths_within(lengths, method->sequence) == 0)
+        return error_set(err, EINVAL,
+                         "drop_longer leaves out all listed samples: the shortest has %" PRId64
+                         " tokens; say a longer --sequence-length",
+                         lengths_shortest(lengths));
+    if (lengths_shortest(lengths) == lengths_longest(lengths))
+        method->lengths = NULL;
+    return 0;
+}
+
 static void describe(struct capture *capture, const struct training *training, const struct transformer *transformer,
                      const struct method *method)
 {
@@ -50,7 +94,7 @@ static void describe(struct capture *capture, const struct training *training, c
     capture->precision = training->precision;
     capture->doubt_permille =
         (method->world > 1 ? SHARDED_DOUBT : 0) + (method->tuning == TUNING_QLORA ? PACKED_DOUBT : 0);
-    capture->spread_permille = (method->mean_length ? VARIED_SPREAD : 0) +
+    capture->spread_permille = (method_varies(method) ? VARIED_SPREAD : 0) +
                                (method->tuning == TUNING_QLORA ? PACKED_SPREAD : 0) +
                                (method->sharding != SHARDING_NONE ? SHARDED_SPREAD : 0);
 }
@@ -59,6 +103,7 @@ int hf_training_capture(struct capture *capture, struct transformer *transformer
                         const struct job_spec *spec, int64_t *events_left, struct error *err)
 {
     const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
+    CLEANUP(lengths_release) struct lengths lengths = {0};
     struct training training;
     int64_t events;
     bool reserved; /* else the replay of this one program has to do */
@@ -68,9 +113,9 @@ int hf_training_capture(struct capture *capture, struct transformer *transformer
     if ((rc = take_training(spec, name, &training, method, err)) ||
         (rc = hf_config_read(transformer, name, spec->hf_config, strlen(spec->hf_config), err)))
         return rc;
-    method->sequence = spec->sequence_length > 0 ? spec->sequence_length : SEQUENCE_DEFAULT;
-    if (spec->sequence_length <= 0 && transformer->positions && transformer->positions < SEQUENCE_DEFAULT)
-        method->sequence = transformer->positions;
+    if ((rc = take_lengths(spec, transformer, method, &lengths, err)) ||
+        (rc = take_sequence(spec, transformer, method, err)))
+        return rc;
     if ((rc = transformer_check(transformer, &training, method, err))) {
         error_prefix(err, "%s", name);
         return rc;
@@ -87,5 +132,6 @@ int hf_training_capture(struct capture *capture, struct transformer *transformer
     if (reserved)
         transformer_reserve(capture->reserve, transformer, &training, method);
     describe(capture, &training, transformer, method);
+    method->lengths = NULL; /* what follows asks for the sequence alone */
     return 0;
 }

@@ -13,6 +13,7 @@
 #define SPEC_MAX_TEXT        (1 << 20)                        /* bytes of command, of environment, each in all */
 #define SPEC_MAX_SCRIPT      (1 << 20)                        /* bytes */
 #define SPEC_MAX_SUMMARY     (8 << 20)                        /* bytes */
+#define SPEC_MAX_LENGTHS     (1 << 20)                        /* bytes */
 #define SPEC_MAX_CAPTURE     (8 << 20)                        /* bytes */
 #define SPEC_MAX_PACKED      (8 << 20)                        /* bytes of all its texts together */
 #define SPEC_MAX_SLOWDOWN    1000000                          /* permille */

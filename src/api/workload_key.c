@@ -141,8 +141,8 @@ static uint64_t digest_of_program(const struct job_spec *spec, uid_t uid)
 
 void workload_key(const struct job_spec *spec, uid_t uid, char key[static RECORD_WORKLOAD_SIZE])
 {
-    const char *const texts[] = {spec->summary,   spec->capture, spec->optimizer, spec->precision,
-                                 spec->hf_config, spec->method,  spec->directory, spec->code};
+    const char *const texts[] = {spec->summary, spec->capture,   spec->optimizer, spec->precision, spec->hf_config,
+                                 spec->method,  spec->directory, spec->code,      spec->lengths};
     uint64_t digest = DIGEST_EMPTY ^ uid ^ ((uint64_t)spec->batch_size << 32);
 
     if (spec->sequence_length > 0)

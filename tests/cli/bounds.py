@@ -230,9 +230,9 @@ def expect_low_priority():
 
 def models():
     """Equal ones are made once; of all together a request has 4,000,000 events; none are estimated on the loop."""
-    same = submit([model(1000)] * 20 + [model(100)] * 20)
+    same = submit([model(1000)] * 20 + [model(100)] * 20 + [model(1), {**model(1), "lengths": "64 5\n512\n"}])
     expect("equal models", same, 201)
-    if len({str(each["estimate"]) for each in same[1]["jobs"]}) != 2 or same[1]["jobs"][0]["estimate"]["bytes"] is None:
+    if len({str(each["estimate"]) for each in same[1]["jobs"]}) != 4 or same[1]["jobs"][0]["estimate"]["bytes"] is None:
         sys.exit(f"equal models have other estimates: {same[1]}")
     expect("models beyond the bound", submit([model(4000, 1 + i) for i in range(4)]), 413, "job 4 of the request: with its model the models of the request")
     rows = "".join(f"Linear-{i} [-1, 8] 72\n" for i in range(1, 40001))

@@ -121,6 +121,15 @@ shows "llama of 1100 million parameters; batch size 4, adamw, bf16" estimate --h
 expect_error 1 "llama-1.1b.json does not say the batch size: give it with --batch-size" estimate --hf-config "$G"
 expect_error 2 "training method 'magic' is not known: full, lora" estimate --hf-config "$G" --method magic
 
+# Of listed lengths: tensors as of their longest, and blocks that do not fit it. A job says it as well.
+printf '150 900\n1024\n' >lengths
+set -- --batch-size 4 --method lora,rank=16 --precision bf16 --lengths lengths --json
+tells "$bytes < said['memory_bytes'] < 1.5 * $bytes" estimate --hf-config "$G" "$@"
+bytes=$(value "said['memory_bytes']")
+tells "said['memory_bytes'] == $bytes" estimate hf.rad "$@" --sequence-length 1024
+expect_error 1 "hf.rad: lengths:3: 'many' is no length" estimate hf.rad "$@" --lengths "$(echo many >>lengths; echo lengths)"
+expect_error 2 "--lengths goes with --hf-config" estimate --summary net.txt --lengths lengths
+
 # The caller's settings of PyTorch's allocator are those of the job: with expandable segments lengths that differ cost little.
 set -- estimate --hf-config "$SOURCE/data/configs/llama-1.1b.json" --batch-size 1 --sequence-length 4096 --json --method lora,checkpointing,mean_length=3000
 tells "said['median_bytes'] > 1.3 * said['allocated_bytes'] + said['gpu']['context_bytes']" "$@"

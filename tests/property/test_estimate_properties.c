@@ -414,7 +414,10 @@ TEST(larger_trainings_need_no_less)
                                           "qlora,targets=all,mean_length=900,drop_longer",
                                           "full,zero2,world=4,accumulate=2",
                                           "full,fsdp,world=2,held_logits",
-                                          "full,kept_output"};
+                                          "full,kept_output",
+                                          "lora,drop_longer"}; /* of a list of lengths */
+    static struct sample_length listed[] = {{40, 300}, {130, 520}, {200, 700}, {700, 990}, {3000, 1000}};
+    static const struct lengths lengths = {listed, array_size(listed)};
     static const struct transformer models[] = {{.kind = TRANSFORMER_DECODER,
                                                  .head = HEAD_LANGUAGE,
                                                  .traits = TRAIT_ROTARY | TRAIT_RMS | TRAIT_GATED,
@@ -469,6 +472,7 @@ TEST(larger_trainings_need_no_less)
         method_default(&method);
         fail_if(method_parse(methods[round % array_size(methods)], &method, &trouble), trouble);
         method.world = method.world ? method.world : 1;
+        method.lengths = round % array_size(methods) + 1 == array_size(methods) ? &lengths : NULL;
         method.sequence = random_range(&random, 20, 900);
         training.batch_size = random_range(&random, 1, 12);
         struct estimate before = estimate_of(model, &training, &method, expandable);

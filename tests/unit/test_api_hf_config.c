@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "api/hf_config.h"
+#include "api/hf_lengths.h"
 #include "api/hf_training.h"
 #include "api/spec.h"
 #include "estimate/program/replay.h"
@@ -255,6 +256,82 @@ TEST(test_refused_training)
     refuse_training("full", INT64_C(1) << 40, 1024, -EINVAL, "an activation would take more than");
     refuse_training("lora,rank=0", 1, -1, -EINVAL, "training method 'rank=0' is not known: full, lora, ");
     refuse_training("zero4", 1, -1, -EINVAL, "training method 'zero4' (did you mean zero1?) is not known");
+}
+
+TEST(test_read_lengths)
+{
+    static const struct {
+        const char *text, *refused; /* or it has 3 samples of 3 tokens, 4 of 5, and a longer one */
+    } cases[] = {
+        {"5\n3 2\n\n9\n3\n5 3\r\n", NULL},
+        {"1000000000\n\t5  3 \n3 3\n5 1", NULL},
+        {"8\n12x\n", "l.txt:2: '12x' is no length: write the tokens of one sample, from 1 to 1000000000, or"},
+        {"0", "l.txt:1: '0' is no length"},
+        {"1000000001", "l.txt:1: '1000000001' is no length"},
+        {"8 0", "l.txt:1: '8 0' is no length"},
+        {"8 1 1", "l.txt:1: '8 1 1' is no length"},
+        {"8\n\x01", "l.txt:2: byte 0x01"},
+        {"\n \n", "l.txt: no length is in it: write"},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        CLEANUP(lengths_release) struct lengths lengths;
+        int rc = hf_lengths_read(&lengths, "l.txt", cases[i].text, &trouble);
+        assert_int_equal(rc, cases[i].refused ? -EINVAL : 0);
+        if (rc) {
+            assert_has(trouble.text, cases[i].refused);
+            assert_null(lengths.items);
+            continue;
+        }
+        assert_int_equal(lengths_shortest(&lengths), 3);
+        assert_int_equal(lengths_within(&lengths, 2), 0);
+        assert_int_equal(lengths_within(&lengths, 4), 3);
+        assert_int_equal(lengths_within(&lengths, 8), 7);
+        assert_int_equal(lengths_within(&lengths, lengths_longest(&lengths)), 8);
+    }
+}
+
+/* Tensors take as much as those of the row before, or more; and whether lengths differ. */
+TEST(test_lengths)
+{
+    static const struct {
+        const char *lengths, *method;
+        int64_t sequence;
+        bool more, differ;
+        const char *refused;
+    } cases[] = {
+        {NULL, "lora", 64, true, false, NULL},
+        {"64 9", "lora", -1, false, false, NULL},
+        {"64\n64", "lora,drop_longer", 128, false, false, NULL},
+        {"300 9", "lora", 64, false, false, NULL},
+        {"9 1000\n64", "lora", -1, false, true, NULL}, /* each pass meets the longest */
+        {"9 1000\n64\n65 1000", "lora,drop_longer", 64, false, true, NULL},
+        {"9 1000\n64\n65 1000", "lora", 65, true, true, NULL},
+        {"9 1000\n65\n2000", "lora", 2000, true, true, NULL},
+        {"9 1000\n64", "lora,mean_length=8", -1, false, false, "l.txt says what mean_length=8 assumes: leave one"},
+        {"9\n12", "lora,drop_longer", 8, false, false, "drop_longer leaves out all listed samples: the shortest has 9"},
+        {"9\nx", "lora", -1, false, false, "l.txt:2: 'x' is no length"},
+    };
+    int64_t before = 0;
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct replay_result result;
+        begin(xstrdup("{\"model_type\": \"llama\", " SMALL "}"), cases[i].method, 3, cases[i].sequence);
+        spec.lengths = xstrdup(cases[i].lengths);
+        spec.lengths_name = xstrdup("l.txt");
+        if (make(&(int64_t){PROGRAM_MAX_EVENTS})) {
+            assert_has(trouble.text, cases[i].refused);
+            continue;
+        }
+        assert_null(cases[i].refused);
+        program_replay(&capture.program, &(struct replay_options){0}, &result);
+        if (result.peak_tensor_bytes < before || (result.peak_tensor_bytes > before) != cases[i].more)
+            fail_msg("%s, %s: %lld bytes, before %lld", cases[i].lengths, cases[i].method,
+                     (long long)result.peak_tensor_bytes, (long long)before);
+        assert_int_equal(capture.spread_permille > 0, cases[i].differ);
+        before = result.peak_tensor_bytes;
+        capture_release(&capture);
+    }
 }
 
 AROUND(release)

@@ -12,7 +12,7 @@ struct variant {
     const char *environment; /* NULL: the first's */
     const char *directory;
     const char *code;
-    const char *script;
+    const char *script, *lengths;
     uid_t uid;
 };
 
@@ -44,6 +44,7 @@ static const struct variant variants[] = {
     {.command = NULL, OTHER_KEY, .code = "0123456789abcde0"},
     {.command = NULL, OTHER_KEY, .uid = 1001},
     {.command = NULL, OTHER_KEY, .script = "python3 train.py"},
+    {.command = NULL, OTHER_KEY, .lengths = "64\n"},
 };
 
 static void add_words(struct spec_strings *strings, const char *words)
@@ -65,7 +66,8 @@ static void key_of(const struct variant *variant, char key[static RECORD_WORKLOA
     add_words(&spec.environment, variant->environment ? variant->environment : first.environment);
     spec.directory = xstrdup(variant->directory ? variant->directory : first.directory);
     spec.code = xstrdup(code);
-    spec.script = variant->script ? xstrdup(variant->script) : NULL;
+    spec.script = xstrdup(variant->script);
+    spec.lengths = xstrdup(variant->lengths);
     workload_key(&spec, variant->uid ? variant->uid : first.uid, key);
 }
 

@@ -82,6 +82,8 @@ static error_t check_usage(const struct estimate_options *wanted, struct argp_st
                              "of what? name a job file, a command after '--', or --summary, --capture or --hf-config");
     if (sources > 1)
         return cli_bad_usage(state, "one of a job, --summary, --capture and --hf-config");
+    if (!job && wanted->said->lengths_name && !wanted->said->hf_config_name)
+        return cli_bad_usage(state, "--lengths goes with --hf-config: a summary or a capture has its own shapes");
     if (wanted->gpu && wanted->profile)
         return cli_bad_usage(state, "either --gpu or --profile, not both");
     if (wanted->explain && !wanted->estimator)

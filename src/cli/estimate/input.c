@@ -151,6 +151,8 @@ static int read_files(struct estimate_input *input, struct job_spec *said, struc
                                                : said->summary_name);
     if (said->hf_config_name) {
         rc = read_text("model configuration", said->hf_config_name, SPEC_MAX_SUMMARY, &said->hf_config, &length, err);
+        if (rc == 0 && said->lengths_name)
+            rc = read_text("list of lengths", said->lengths_name, SPEC_MAX_LENGTHS, &said->lengths, &length, err);
         if (rc == 0)
             rc = take_configuration(input, said, err);
     } else if (said->capture_name) {

@@ -292,8 +292,11 @@ static void look_for_mps(const struct job_spec *spec)
 /* They say how a model is trained that the job does not name. */
 static void look_for_model(const struct job_spec *spec)
 {
-    if (!spec->hf_config_name && (spec->method || spec->sequence_length >= 0))
-        warn(spec, "%s counts with --hf-config alone", spec->method ? "--method" : "--sequence-length");
+    if (!spec->hf_config_name && (spec->method || spec->lengths_name || spec->sequence_length >= 0))
+        warn(spec, "%s counts with --hf-config alone",
+             spec->method         ? "--method"
+             : spec->lengths_name ? "--lengths"
+                                  : "--sequence-length");
 }
 
 /* A time of day is the next one; a date may have passed. A virtual node's clock knows neither. */

@@ -174,6 +174,8 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         (rc = take_capture(spec, err)) ||
         (rc = take_file("model configuration", &spec->hf_config_name, SPEC_MAX_SUMMARY, "give a config.json",
                         &spec->hf_config, err)) ||
+        (rc = take_file("list of lengths", &spec->lengths_name, SPEC_MAX_LENGTHS,
+                        "write a number of tokens into each line", &spec->lengths, err)) ||
         (rc = complete_notify(spec, err)))
         return rc;
     complete_outputs(spec);

@@ -37,6 +37,8 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
         join(directory, &spec->capture_name);
     if (spec->hf_config_name)
         join(directory, &spec->hf_config_name);
+    if (spec->lengths_name)
+        join(directory, &spec->lengths_name);
     rc = submit_complete(spec, file_base_name(path), options, err);
     if (rc)
         error_prefix(err, "%s", path);

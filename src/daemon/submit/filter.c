@@ -15,7 +15,7 @@
 
 json_t *filter_job(const struct job_spec *spec)
 {
-    static const char *const kept_back[] = {"environment", "summary", "capture", "hf_config"};
+    static const char *const kept_back[] = {"environment", "summary", "capture", "hf_config", "lengths"};
     json_t *json = job_spec_to_json(spec);
 
     for (size_t i = 0; i < array_size(kept_back); i++)

@@ -137,6 +137,7 @@ static void drop_texts(struct job_spec *spec)
     free_ptr(&spec->summary);
     free_ptr(&spec->capture);
     free_ptr(&spec->hf_config);
+    free_ptr(&spec->lengths);
 }
 
 /* A person that declares less than even the best guess should know. */
@@ -156,9 +157,9 @@ static void compare_with_declared(const struct job_spec *spec, struct job_estima
 /* Everything that job_estimate_make() looks at, and the declared figure, which goes into its warnings. */
 static uint64_t digest_of_model(const struct job_spec *spec)
 {
-    const char *const texts[] = {spec->summary,      spec->capture,      spec->hf_config,
-                                 spec->summary_name, spec->capture_name, spec->hf_config_name,
-                                 spec->optimizer,    spec->precision,    spec->method};
+    const char *const texts[] = {spec->summary,      spec->capture,        spec->hf_config,   spec->summary_name,
+                                 spec->capture_name, spec->hf_config_name, spec->optimizer,   spec->precision,
+                                 spec->method,       spec->lengths,        spec->lengths_name};
     const int64_t numbers[] = {spec->batch_size, spec->sequence_length, spec->gpus, spec->gpu_memory_bytes};
     uint64_t digest = digest_add(DIGEST_EMPTY, numbers, sizeof numbers);
 

@@ -283,7 +283,7 @@ static void train_batch(struct model *model)
 /* Until the next one of them. */
 static void set_length(struct model *model, int number)
 {
-    if (!model->method->mean_length || model->transformer->kind == TRANSFORMER_VISION)
+    if (!method_varies(model->method) || model->transformer->kind == TRANSFORMER_VISION)
         return;
     model->length = model_length_of_batch(model->method, model->lowering.batch, number);
     model->tokens = model->length * model->lowering.batch;
@@ -293,7 +293,7 @@ static void train(struct model *model)
 {
     struct tape *tape = &model->lowering.tape;
     const struct training *training = model->lowering.training;
-    int steps = model->method->mean_length ? MODEL_VARIED_STEPS : 2, number = 0;
+    int steps = method_varies(model->method) ? MODEL_VARIED_STEPS : 2, number = 0;
 
     for (int step = 0; step < steps; step++) {
         tape->at = (struct program_event){.step = (uint8_t)(step + 1), .phase = PHASE_FORWARD};

@@ -19,7 +19,8 @@
 static const int64_t batches[RESERVE_PROGRAMS] = {3 * SEQUENCE,  5 * SEQUENCE,  11 * SEQUENCE, 19 * SEQUENCE,
                                                   29 * SEQUENCE, 43 * SEQUENCE, 61 * SEQUENCE};
 /* Where samples differ in length, the longest one's: all sizes come then. */
-static const int64_t lengths[] = {256, 1024, 2048, 4096, 8192};
+static const int64_t sequences[] = {256, 1024, 2048, 4096, 8192};
+#define LISTED_MOST (1 << 17) /* tokens of a list's longest sample, beyond which numbers would not hold */
 
 struct point {
     double more, held, passing; /* bytes: beyond the tensors' peak; of tensors that stay; of others at the peak */
@@ -34,7 +35,7 @@ static void replay_at(const struct transformer *transformer, const struct traini
     struct program program;
     struct replay_result result;
 
-    one.batch_size = method->mean_length ? 1 : tokens / SEQUENCE;
+    one.batch_size = method_varies(method) ? 1 : tokens / SEQUENCE;
     usual.sequence = tokens / one.batch_size;
     usual.rank = RANK_DEFAULT;
     transformer_lower(&program, transformer, &one, &usual);
@@ -103,17 +104,33 @@ static struct reserve reserve_of(const struct point *points, const int64_t *size
     return reserve;
 }
 
+/* They go by nothing that a larger training has more of: of a list by its longest sample, which is the last of them.
+ * Returns how many there are. */
+static int choose_sizes(int64_t sizes[static RESERVE_PROGRAMS], const struct method *method)
+{
+    const int64_t *usual = method_varies(method) ? sequences : batches;
+    int most = method_varies(method) ? (int)array_size(sequences) : RESERVE_PROGRAMS, count = 0;
+    int64_t longest = method->lengths ? lengths_longest(method->lengths) : INT64_MAX;
+
+    for (; count < most && usual[count] < longest; count++)
+        sizes[count] = usual[count];
+    if (method->lengths && count == 0)
+        sizes[count++] = longest / 2;
+    if (method->lengths)
+        sizes[count++] = longest < LISTED_MOST ? longest : LISTED_MOST;
+    return count;
+}
+
 void transformer_reserve(struct reserve reserves[2], const struct transformer *transformer,
                          const struct training *training, const struct method *method)
 {
     struct point points[2][RESERVE_PROGRAMS];
-    int64_t samples = method->mean_length ? 1 : training->batch_size;
-    const int64_t *sizes = method->mean_length ? lengths : batches;
-    int count = method->mean_length ? (int)array_size(lengths) : RESERVE_PROGRAMS;
+    int64_t sizes[RESERVE_PROGRAMS], samples = method_varies(method) ? 1 : training->batch_size;
+    int count = choose_sizes(sizes, method);
 
     for (int i = 0; i < count; i++)
         replay_at(transformer, training, method, sizes[i], &points[0][i], &points[1][i]);
     for (int i = 0; i < 2; i++)
         reserves[i] =
-            reserve_of(points[i], sizes, count, (double)method->sequence * (double)samples, !method->mean_length);
+            reserve_of(points[i], sizes, count, (double)method->sequence * (double)samples, !method_varies(method));
 }

@@ -12,6 +12,7 @@
 #include "estimate/layers.h"
 #include "estimate/program/capture.h"
 #include "estimate/program/lower.h"
+#include "estimate/transformer/lengths.h"
 
 enum transformer_kind {
     TRANSFORMER_DECODER,         /* GPT-2, Llama */
@@ -90,8 +91,14 @@ struct method {
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
     int64_t mean_length; /* of the samples, before they are cut at `sequence` or left out; 0: all are as long as that */
-    int64_t world;       /* GPUs; 0: as many as the job has */
+    const struct lengths *lengths; /* borrowed, of the samples, in place of a mean; NULL: no list of them is there */
+    int64_t world;                 /* GPUs; 0: as many as the job has */
 };
+
+static inline bool method_varies(const struct method *method)
+{
+    return method->mean_length || method->lengths;
+}
 
 #define METHOD_TEXT                                                                                                    \
     "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
