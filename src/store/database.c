@@ -222,6 +222,8 @@ static int open_database(const char *path, int access, const char *settings, sql
     if (!rc)
         rc = check_form(db, path, access & SQLITE_OPEN_READONLY, err);
     if (rc) {
+        /* SQLite would remove the log, which the mark demands: the next start would take it for lost. */
+        sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_close(db);
         return rc;
     }

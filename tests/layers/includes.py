@@ -77,7 +77,7 @@ CORE = [
     "job", "core.h", "waiting/queue.h", "waiting/by_turn", "ledger.h", "user.h", "state", "waiting/queue", "ledger",
     "user",
     "guess/program_history", "guess/prior", "learn/learn", "learn/pairs", "use", "need/overuse", "gpus/suits", "share/sharing", "need/need", "need/fence",
-    "share/rates", "share/slowdown", "share/seen", "learn/readings",
+    "share/rates", "share/slowdown", "share/seen", "learn/readings", "learn/parts",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
     "gpus/allotment", "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/vacancy", "waiting/autocluster", "waiting/order", "waiting/places",

@@ -271,3 +271,27 @@ STORE_TEST(test_a_transaction_that_fails_is_not_marked)
     assert_int_equal(status, 0);
     assert_int_equal(reopen_and_load().specs, 3);
 }
+
+static void set_form(int form)
+{
+    CLEANUP(free_ptr) char *sql = xasprintf("PRAGMA user_version = %d", form);
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* As by an older carma, or where an error of the disk ends a start: the next start finds all. */
+STORE_TEST(test_a_start_that_fails_leaves_the_log)
+{
+    make_store(false);
+    set_form(13);
+    assert_refused(-ENOTSUP, "form 13");
+    assert_true(size_of(wal) > 0);
+    set_form(12);
+    assert_int_equal(reopen_and_load().specs, JOBS);
+    unlink(old_wal);
+    unlink(old_database);
+}
