@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/hf_training.h"
+#include "api/hf/training.h"
 #include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/memory.h"

@@ -24,6 +24,8 @@ run simulate --trace thesis_60.csv \
 expect_golden simulate-estimators.txt
 run simulate --trace thesis_60.csv --share time-slice --policy owf@oracle
 expect_golden simulate-time-slice.txt
+printf 'arrival_s,workload,gpus\n0,resnet,1\n1,resnet,2\n' >one_of_two.csv
+ends 3 simulate --trace one_of_two.csv --policy exclusive/max_gpus_per_user=1
 ends 3 simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator oracle
 expect_golden simulate-mig.txt
 

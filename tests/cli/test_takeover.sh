@@ -3,7 +3,7 @@
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
 export CARMA_CGROUP_ROOT="$T/none" # else a job's control group has all of its processes
-start_all a100x4-40g 60 --set grace=3s
+start_all a100x4-40g 60 --set grace=8s
 
 # job NAME COMMAND: it runs, and its shepherd's pid is in $shepherd.
 job() {
@@ -22,7 +22,7 @@ gone() {
 {
     job deaf 'trap "" TERM; env -i setsid sh -c "echo \$\$ >deaf.pid; while :; do sleep 1; done" & while :; do sleep 1; done'
     kill -STOP "$shepherd"
-    job polite 'trap "sleep 0.5; echo saved; exit" TERM; echo $$ >polite.pid; while :; do sleep 0.1; done'
+    job polite 'trap "sleep 4; echo saved; exit" TERM; echo $$ >polite.pid; while :; do sleep 0.1; done'
     polite=$shepherd
     kill -STOP "$polite"
     job late 'echo $$ >late.pid; exec "$0" --memory 1G --seconds 100000' 5:00
@@ -35,7 +35,7 @@ stranger=$!
 until_field 4 state LOST
 gone killed
 expect_ok cancel 1 2
-again_after_kill --set grace=3s
+again_after_kill --set grace=8s
 for number in 1 2; do
     until_field "$number" state CANCELLED
 done

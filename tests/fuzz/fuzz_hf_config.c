@@ -1,7 +1,7 @@
 /* A model's config.json: refused in one line, or a program that can be replayed. */
 #include <string.h>
 
-#include "api/hf_training.h"
+#include "api/hf/training.h"
 #include "api/spec.h"
 #include "base/memory.h"
 #include "estimate/program/replay.h"

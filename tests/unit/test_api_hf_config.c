@@ -1,9 +1,9 @@
 /* config.json of published models: their counts of parameters are exact; and how they are trained. */
 #include "unit.h"
 
-#include "api/hf_config.h"
-#include "api/hf_lengths.h"
-#include "api/hf_training.h"
+#include "api/hf/config.h"
+#include "api/hf/lengths.h"
+#include "api/hf/training.h"
 #include "api/spec.h"
 #include "estimate/program/replay.h"
 #include "estimate/program/workspace.h"

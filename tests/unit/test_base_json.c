@@ -4,7 +4,7 @@
 #include <malloc.h>
 
 #include "api/capture_answer.h"
-#include "api/hf_config.h"
+#include "api/hf/config.h"
 #include "api/lease.h"
 #include "api/record_json.h"
 #include "api/spec_limits.h"

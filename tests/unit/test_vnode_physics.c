@@ -15,6 +15,7 @@ AROUND(setup)
     memset(&file, 0, sizeof file);
     memset(&bank, 0, sizeof bank);
     file.gpu_count = 2;
+    file.spread_seed = 1;
     for (int g = 0; g < 2; g++) {
         file.gpus[g].idle_w = 50;
         file.gpus[g].full_w = 300;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/hf_training.h"
+#include "api/hf/training.h"
 #include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/file.h"

@@ -1,4 +1,4 @@
-#include "api/hf_lengths.h"
+#include "api/hf/lengths.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,12 +1,12 @@
-#include "api/hf_training.h"
+#include "api/hf/training.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "api/hf_config.h"
-#include "api/hf_lengths.h"
+#include "api/hf/config.h"
+#include "api/hf/lengths.h"
 #include "api/spec.h"
 #include "base/memory.h"
 #include "estimate/estimate.h"

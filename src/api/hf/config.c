@@ -1,4 +1,4 @@
-#include "api/hf_config.h"
+#include "api/hf/config.h"
 
 #include <errno.h>
 #include <jansson.h>
