@@ -268,14 +268,15 @@ def begin(descriptor, start):
         os._exit(0)
     answer = _Answer(descriptor, start)
     os.environ["WANDB_MODE"] = "disabled"
-    from carma import script
-
     try:
+        from carma import script
+
         recorder = script.watch(_forever, STEPS, answer.found)
     except CaptureError as error:
         answer.refuse(str(error))
         os._exit(1)
-    except Exception as error:  # a library that is not as it is known
-        answer.refuse(f"{answer.name()}: nothing can be pretended here: {type(error).__name__}: {error}")
+    except Exception as error:  # PyTorch or a library is not as it is known
+        version = getattr(sys.modules["torch"], "__version__", "without a version")
+        answer.refuse(f"{answer.name()}: torch {version} cannot be recorded: {type(error).__name__}: {error}")
         os._exit(1)
     atexit.register(answer.ended, recorder)
