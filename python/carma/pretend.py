@@ -35,7 +35,7 @@ def mapping():
         return "cpu"
     if torch_version() < torch_version(OLDEST):
         raise CaptureError(
-            f"torch {torch.__version__} cannot be recorded, whose tensors cannot become fake ones: 1.13 and {OLDEST} to {CURRENT} can"
+            f"torch {torch.__version__} cannot be recorded: 1.13 and {OLDEST} to {CURRENT} can"
         )
     if not _has_hooks() and not device_0.is_possible():
         raise CaptureError(
