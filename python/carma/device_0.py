@@ -22,13 +22,19 @@ HOOKS_SLOTS = 128
 HOOKS_REPLACED = slice(2, 5)  # behind the destructors, by release: hasPrimaryContext(), isBuilt(), isAvailable(), deviceCount()
 BEFORE = 2  # words that the compiler puts before a table
 
-_kept = []  # memory that PyTorch uses from now on
+_kept = []
+
+
+def _keep(memory):
+    """PyTorch uses it from now on, also after the interpreter's end."""
+    _kept.append(memory)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+    return memory
 
 
 def _function():
-    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page = _keep(mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC))
     page.write(FUNCTION[platform.machine()])
-    _kept.append(page)
     return ctypes.addressof(ctypes.c_char.from_buffer(page))
 
 
@@ -37,11 +43,10 @@ def _replace(guard, slots, replaced, function):
     words = ctypes.c_void_p * (BEFORE + slots)
     before = BEFORE * ctypes.sizeof(ctypes.c_void_p)
     pointer = ctypes.c_void_p.from_address(guard)
-    table = words.from_buffer_copy(words.from_address(pointer.value - before))
+    table = _keep(words.from_buffer_copy(words.from_address(pointer.value - before)))
     for slot in range(slots)[replaced]:
         table[BEFORE + slot] = function
     pointer.value = ctypes.addressof(table) + before
-    _kept.append(table)
 
 
 def is_possible():

@@ -270,7 +270,8 @@ def _as_if_cuda(stack):
         lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
     )
     replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
-    replace(stack, fake_tensor, "init_gpu_context", lambda device: None)  # 2.10 would take a real one
+    for name in ("init_gpu_context", "init_cuda_context"):  # would take a real one; the latter is of 2.4
+        replace(stack, fake_tensor, name, lambda *device: None)
     optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
     for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):
         types_.append(FakeTensor)
