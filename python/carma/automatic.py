@@ -14,6 +14,7 @@ import time
 
 from carma.devices import device_count
 from carma.errors import CaptureError
+from carma.last_words import LastWords
 
 STEPS = 2
 LAUNCHERS = frozenset(["torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun", "fabric", "lightning"])
@@ -82,12 +83,9 @@ class _Answer:
     def __init__(self, descriptor, start):
         self.descriptor, self.start, self.process = descriptor, start, os.getpid()
         self.read = set()  # settings
-        self.status = None  # of sys.exit()
         self.asked = None  # the URL, or the machine, that was asked for last
-        self.closeness = IMPORTED
         sys.addaudithook(self._look)
-        self.exit, sys.exit = sys.exit, self._leave
-        self.main = None
+        self.last = LastWords()
 
     def _look(self, event, args):
         if event == "open" and isinstance(args[0], str) and args[0].endswith(SETTINGS) and args[1] in ("r", "rb", None):
@@ -96,10 +94,6 @@ class _Answer:
             self.asked = str(args[0])
         elif event == "socket.getaddrinfo" and isinstance(args[0], str) and args[0] not in (self.asked or ""):
             self.asked = args[0]
-
-    def _leave(self, status=None, /):
-        self.status = status
-        self.exit(status)
 
     def script(self):
         """The file of the script, or None."""
@@ -179,7 +173,7 @@ class _Answer:
         try:
             text, _ = writer.text(trace, None, header)
         except CaptureError as error:
-            self.write(False, reason=f"{self.name()}: {error}", closeness=TRAINED)
+            self.refuse(f"{self.name()}: {error}", TRAINED)
             os._exit(1)
         self.write(True, text)
         os._exit(0)  # nothing that the script would do matters
@@ -188,18 +182,25 @@ class _Answer:
         """At the exit of a process without a capture."""
         if os.getpid() != self.process:
             return
-        error = getattr(sys, "last_value", None)
-        if error is not None:
-            told = type(error).__name__ in OF_CHILDREN  # by the process that failed
-            self.write(False, reason=self._reason(error), closeness=max(IMPORTED if told else FAILED, self.reached(recorder)))
-            return
+        error, status = getattr(sys, "last_value", None) or self.last.error, self.last.status
         steps = max(recorder.step - 1, 0)
-        reason = f"{self.name()}: its optimizers made {steps} of the {STEPS} steps that a capture needs"
-        if self.status:
-            what = "with exit status " if isinstance(self.status, int) else "itself: "
-            reason = f"{self.name()} ended {what}{self.status}, after {steps} steps of its optimizers"
-        self.write(False, reason=" ".join(reason.split())[:400],
-                   closeness=max(FAILED if self.status else IMPORTED, self.reached(recorder)))  # fmt: skip
+        if error is not None:
+            reason = self._reason(error)
+        elif not status:
+            reason = f"{self.name()}: its optimizers made {steps} of the {STEPS} steps that a capture needs"
+        else:
+            what = "with exit status " if isinstance(status, int) else "itself: "
+            reason = f"{self.name()} ended {what}{status}, after {steps} steps of its optimizers"
+        line = self.last.line()
+        if error is None and line not in reason:
+            reason += f"; it wrote last: {line}"
+        failed = error is not None or bool(status)
+        told = type(error).__name__ in OF_CHILDREN  # by the process that failed
+        self.refuse(" ".join(reason.split())[:400],
+                    max(FAILED if failed and not told else IMPORTED, self.reached(recorder)), failed)  # fmt: skip
+
+    def refuse(self, reason, closeness=FAILED, failed=True):
+        self.write(False, reason=reason, closeness=closeness, failed=failed)
 
     def reached(self, recorder):
         return TRAINED if recorder.follower.optimizers or recorder.follower.batch is not None else IMPORTED
@@ -252,8 +253,7 @@ def _wait_for_first(launcher):
 def refuse(descriptor, start, framework):
     """Instead of a run that would not end in a capture."""
     answer = _Answer(descriptor, start)
-    answer.write(False, reason=f"{answer.name()}: training with {framework} is not recorded, only with PyTorch",
-                 closeness=FAILED)  # fmt: skip
+    answer.refuse(f"{answer.name()}: training with {framework} is not recorded, only with PyTorch")
     os._exit(1)
 
 
@@ -268,15 +268,15 @@ def begin(descriptor, start):
         os._exit(0)
     answer = _Answer(descriptor, start)
     os.environ["WANDB_MODE"] = "disabled"
-    from carma import script
-
     try:
+        from carma import script
+
         recorder = script.watch(_forever, STEPS, answer.found)
     except CaptureError as error:
-        answer.write(False, reason=str(error), closeness=FAILED)
+        answer.refuse(str(error))
         os._exit(1)
-    except Exception as error:  # a library that is not as it is known
-        answer.write(False, reason=f"{answer.name()}: nothing can be pretended here: {type(error).__name__}: {error}",
-                     closeness=FAILED)  # fmt: skip
+    except Exception as error:  # PyTorch or a library is not as it is known
+        version = getattr(sys.modules["torch"], "__version__", "without a version")
+        answer.refuse(f"{answer.name()}: torch {version} cannot be recorded: {type(error).__name__}: {error}")
         os._exit(1)
     atexit.register(answer.ended, recorder)

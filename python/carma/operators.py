@@ -27,6 +27,8 @@ ATTENTIONS = frozenset([
     "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
     "_scaled_dot_product_cudnn_attention", "_softmax", "_safe_softmax",
 ])  # fmt: skip
+# They write in place, and give nothing. Not every release knows that of fakes: 2.4 does of Adam alone.
+OPTIMIZERS = frozenset(["_fused_sgd_", "_fused_adagrad_", "_fused_adam_", "_fused_adamw_"])
 
 _names = {}
 

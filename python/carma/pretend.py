@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _python_dispatch as python_dispatch
 from torch.utils import _pytree as pytree
 
-from carma import attention, compiler, recurrent
+from carma import attention, compiler, device_0, recurrent
 from carma.divided import INITIALISED
 from carma.errors import CaptureError
 from carma.versions import CURRENT, OLDEST, torch_version
@@ -24,20 +24,28 @@ from carma.versions import CURRENT, OLDEST, torch_version
 _registered = False
 
 
+def _has_hooks():
+    """Of an accelerator, for Python to make: from 2.10 on."""
+    return hasattr(getattr(torch._C, "_acc", None), "register_python_privateuseone_hook")
+
+
 def mapping():
     """ "cuda" or "cpu"; a CaptureError where this PyTorch can be neither."""
     if torch_version() == (1, 13):
         return "cpu"
-    if hasattr(getattr(torch._C, "_acc", None), "register_python_privateuseone_hook"):
-        if torch.cuda.is_available():
-            raise CaptureError(
-                "a GPU is visible to this process, and a capture must not touch it: run it with CUDA_VISIBLE_DEVICES="
-            )
-        return "cuda"
-    raise CaptureError(
-        f"torch {torch.__version__} cannot be recorded: 1.13 can, and {OLDEST} to {CURRENT}, whose fake tensors may request a CUDA "
-        "device where there is none"
-    )
+    if torch_version() < torch_version(OLDEST):
+        raise CaptureError(
+            f"torch {torch.__version__} cannot be recorded: 1.13 and {OLDEST} to {CURRENT} can"
+        )
+    if not _has_hooks() and not device_0.is_possible():
+        raise CaptureError(
+            f"torch {torch.__version__} cannot be recorded as it was built without CUDA, or for another processor: from 2.10 on it can"
+        )
+    if torch.cuda.is_available():
+        raise CaptureError(
+            "a GPU is visible to this process, and a capture must not touch it: run it with CUDA_VISIBLE_DEVICES="
+        )
+    return "cuda"
 
 
 def _register_absent_accelerator():
@@ -262,7 +270,8 @@ def _as_if_cuda(stack):
         lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
     )
     replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
-    replace(stack, fake_tensor, "init_gpu_context", lambda device: None)  # 2.10 would take a real one
+    for name in ("init_gpu_context", "init_cuda_context"):  # would take a real one; the latter is of 2.4
+        replace(stack, fake_tensor, name, lambda *device: None)
     optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
     for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):
         types_.append(FakeTensor)
@@ -462,7 +471,10 @@ def gpu(make_recorder, divided=False):
         names = {}
         recorder = make_recorder(device, fake_mode)
         if device == "cuda":
-            _register_absent_accelerator()
+            if _has_hooks():
+                _register_absent_accelerator()
+            else:
+                device_0.pretend()
             _as_if_cuda(stack)
             _follow_engine(stack, recorder)
         else:

@@ -1,8 +1,8 @@
-"""Differences between the releases of PyTorch that are supported: 1.13, and 2.x as far as it can pretend a GPU."""
+"""Differences between the releases of PyTorch that are supported: 1.13, and 2.x from where a GPU can be pretended."""
 
 import torch
 
-OLDEST, CURRENT = "2.10", "2.15"  # that are tested; those between may do
+OLDEST, CURRENT = "2.4", "2.15"  # that were tried; those between may do
 
 
 def tensors_in(value, found=None):
@@ -30,6 +30,6 @@ else:
         return tensor._storage()
 
 
-def torch_version():
+def torch_version(text=torch.__version__):
     """(major, minor)."""
-    return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    return tuple(int(part) for part in text.split("+")[0].split(".")[:2])

@@ -18,8 +18,8 @@ class _Torch:
         self.thread = _thread._local()  # .asks: it is being asked by itself
 
     def find_spec(self, name, path=None, target=None):
-        if name in _OTHERS and path is None and _trains_without_torch():
-            _carma().refuse(_descriptor, _start, _OTHERS[name])
+        if name in _OTHERS and path is None and "torch" not in sys.modules:
+            self._refuse(name, sys._getframe(1))
         if name != "torch" or getattr(self.thread, "asks", False):
             return None
         self.thread.asks = True
@@ -30,6 +30,10 @@ class _Torch:
         if hasattr(getattr(spec, "loader", None), "exec_module"):
             self._look_on(spec.loader)
         return spec
+
+    def _refuse(self, name, frame):
+        if _carma("carma.without_torch").trains_without_torch(frame):
+            _carma().refuse(_descriptor, _start, _OTHERS[name])
 
     def _found_by_others(self, name, path, target):
         for finder in list(sys.meta_path):
@@ -51,22 +55,8 @@ class _Torch:
         loader.exec_module = exec_module
 
 
-def _trains_without_torch():
-    """Whether the program's own file imports the module, and says nothing of PyTorch."""
-    frame = sys._getframe(2)
-    while frame is not None and "importlib" in frame.f_code.co_filename:
-        frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__") != "__main__" or "torch" in sys.modules:
-        return False
-    try:
-        with open(frame.f_code.co_filename, "rb") as file:
-            return b"torch" not in file.read(1 << 20)
-    except OSError:
-        return False
-
-
-def _carma():
-    """carma.automatic of carma's own folder, wherever the script's carma would come from. That folder may hold all of a
+def _carma(name="carma.automatic"):
+    """A module of carma's own folder, wherever the script's carma would come from. That folder may hold all of a
     system's modules: it does not enter sys.path."""
     import importlib.util
 
@@ -80,7 +70,7 @@ def _carma():
         )
         sys.modules["carma"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["carma"])
-    return importlib.import_module("carma.automatic")
+    return importlib.import_module(name)
 
 
 def _is_pipe(descriptor):

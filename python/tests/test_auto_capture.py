@@ -19,7 +19,7 @@ LIMIT = float(os.environ.get("PATIENCE_S", "300"))  # only a test that hangs see
 TORCH = importlib.util.find_spec("torch")
 if TORCH is not None:
     import torch
-CURRENT = TORCH is not None and hasattr(getattr(torch._C, "_acc", None), "register_python_privateuseone_hook")
+CURRENT = TORCH is not None and not torch.__version__.startswith("1.")
 
 LOOP = """
 while True:
@@ -120,17 +120,34 @@ class Untouched(Case):
             self.assertEqual(pipe.read(), b"")
         return output
 
+    FRAMEWORKS = (  # what train.py, model.py and data.py say, and which framework is refused
+        ("import jax.numpy", "", "", "JAX"),
+        ("import model", "from data import batches", "import jax", "JAX"),
+        ("from model import net\nnet()", "def net():\n    import tensorflow", "", "TensorFlow"),
+        ("import model\nif not model: import data", "import tensorflow", "from torch.utils import data", None),
+        ("import model\nif not model: from data import x", "import tensorflow", "import lightning", None),
+        ("import model", "import jax, importlib; importlib.import_module('os')", "", None),
+        ("import library", "", "", None),
+        ("import os; os.environ['KERAS_BACKEND'] = 'torch'; import keras", "", "", None),
+    )
+
     def test_another_framework_is_refused_before_it_is_loaded(self):
-        for name in ("tensorflow", "jax", "keras", "torch"):
-            self.file(f"{name}.py", "print('loaded')")
-        script = self.file("train.py", "import jax.numpy")
-        self.assertEqual(self.refused(sys.executable, script), "train.py: training with JAX is not recorded, only with PyTorch")
-        self.assertEqual(self.output, "")
-        self.file("library.py", "import jax")  # may be able to do without
-        for text in ("import library", "import os; os.environ['KERAS_BACKEND'] = 'torch'; import keras"):
-            script.write_text(text)
-            self.assertEqual(self.with_pipe(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')",
-                                            PYTHONPATH=str(self.folder)), "loaded")  # fmt: skip
+        """Wherever the program's own files import it, unless some of them can train by PyTorch."""
+        for name in ("tensorflow", "jax", "keras"):
+            self.file(f"site-packages/{name}.py", "print('loaded')")
+        self.file("site-packages/library.py", "import jax")  # may be able to do without
+        start = f"import runpy; runpy.run_path({str(self.folder / 'train.py')!r}, run_name='__main__')"
+        for train, model, data, refused in self.FRAMEWORKS:
+            for name, text in (("train", train), ("model", model), ("data", data)):
+                self.file(f"{name}.py", text)
+            with self.subTest(train=train, model=model):
+                variables = {"PYTHONPATH": str(self.folder / "site-packages")}
+                if refused:
+                    said = self.refused(sys.executable, "train.py", **variables)
+                    self.assertEqual(said, f"train.py: training with {refused} is not recorded, only with PyTorch")
+                    self.assertEqual(self.output, "")
+                else:
+                    self.assertIn("loaded", self.with_pipe(start, **variables))
 
     def test_its_folder_is_not_among_those_of_modules(self):
         self.assertEqual(self.with_pipe(f"import sys; print({str(AUTO)!r} in sys.path)"), "False")
@@ -199,6 +216,36 @@ class Old(Case):
         self.assertIn("\nmapping cpu\nmodel Linear\nbatch 6\n", text)
         self.assertEqual(self.own(header), [str(script), str(self.folder / "settings.json"), str(path)])
         self.assertIn(os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__))), [path for path, _ in header["packages"]])
+
+
+@unittest.skipUnless(TORCH, "needs PyTorch")
+class Ends(Case):
+    """However a process ends, its answer says why there is no capture."""
+
+    NO_STEPS = "end.py: its optimizers made 0 of the 2 steps that a capture needs"
+    LEFT = "end.py ended {}, after 0 steps of its optimizers"
+    ENDS = (
+        ("pass", NO_STEPS), ("raise SystemExit(3)", NO_STEPS),
+        ("print('no', 'GPU')", f"{NO_STEPS}; it wrote last: no GPU"),
+        ("sys.stderr.write('\\r 9%|'); raise SystemExit", NO_STEPS),
+        ("raise SystemExit('no data: run it')", LEFT.format("itself: no data: run it")),
+        ("sys.exit('no data: run it')", LEFT.format("itself: no data: run it")),
+        ("exit(3)", LEFT.format("with exit status 3")),
+        ("print('no data'); sys.exit(1)", LEFT.format("with exit status 1") + "; it wrote last: no data"),
+        ("import argparse; argparse.ArgumentParser().parse_args(['--lr'])",
+         LEFT.format("with exit status 2") + "; it wrote last: end.py: error: unrecognized arguments: --lr"),
+        ("open('/nonexistent')", "end.py:3: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent'"),
+        ("import threading\ndef run(): return {}['key']\nthreading.Thread(target=run).start()", "end.py:4: KeyError: 'key'"),
+        ("import atexit; atexit.register(sys.exit, 3)", LEFT.format("with exit status 3") + "; it wrote last: SystemExit: 3"),
+        ("os._exit(3)", None),
+    )  # fmt: skip
+
+    def test_each_is_told(self):
+        for text, said in self.ENDS:
+            with self.subTest(end=text):
+                self.file("end.py", f"import os, sys\nimport torch\n{text}\n")
+                reasons = [header["reason"] for header, _ in self.answers(sys.executable, "end.py")]
+                self.assertEqual(reasons, [said] if said else [])
 
 
 @unittest.skipUnless(CURRENT, "needs a current PyTorch")
@@ -294,10 +341,7 @@ class Commands(Case):
 
     def test_reasons(self):
         self.file("net.py", "import torch, urllib.request\nurllib.request.urlopen('http://data.invalid/set.tar')")
-        self.file("leave.py", "import torch, sys\nsys.exit('no data: run prepare.py')")
         self.assertRegex(self.refused(sys.executable, "net.py"), "^net.py needs the network: http://data.invalid/set.tar: URLError: ")
-        self.assertEqual(self.refused(sys.executable, "leave.py"),
-                         "leave.py ended itself: no data: run prepare.py, after 0 steps of its optimizers")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import importlib
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
@@ -20,7 +21,7 @@ if not torch.__version__.startswith("1.13"):
 
 import carma
 from capture_case import ROOT, Case
-from carma import pretend, script, step
+from carma import pretend, script, step, versions
 from carma.recorder import FORWARD, Recorder
 from torch import nn
 
@@ -343,6 +344,13 @@ class Mapping(Case):
 
 
 class Refusals(Case):
+    def test_releases(self):
+        """2.4.1 without CUDA, as this build of 1.13 is; and one that is older."""
+        for version, why in (("2.3.1+cu121", "1.13 and 2.4 to 2.15 can$"), ("2.4.1+cpu", "built without CUDA.* from 2.10 on it can$")):
+            with unittest.mock.patch.object(pretend, "torch_version", lambda text=version: versions.torch_version(text)):
+                with self.assertRaisesRegex(carma.CaptureError, f"^torch .* cannot be recorded.* {why}"):
+                    pretend.mapping()
+
     def test_mixed_precision(self):
         for precision in ("amp", "half"):
             with self.assertRaisesRegex(

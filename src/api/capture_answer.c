@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,13 +78,27 @@ static void take_reason(struct capture_answer *answer, json_t *header, json_int_
     keep_header(answer, header);
 }
 
-int capture_answer_read(const char *output, size_t length, struct capture_answer *answer, struct error *err)
+/* A process that ended as it wanted does not know what the command lacked: the command's last words come first then,
+ * and once. */
+static void put_failure_first(const char *failure, const json_t *header, struct error *err)
+{
+    const struct error reason = *err;
+    const char *words = strstr(failure, ": ");
+    bool repeated = words && strstr(reason.text, words + 2);
+
+    if (!json_is_true(json_object_get(header, "failed")))
+        error_set(err, ENODATA, "%.*s; %s", (int)(repeated ? (size_t)(words - failure) : strlen(failure)), failure,
+                  reason.text);
+}
+
+int capture_answer_read(const char *output, size_t length, const char *failure, struct capture_answer *answer,
+                        struct error *err)
 {
     const char *end = output + length;
     json_int_t closest = 0;
 
     *answer = (struct capture_answer){0};
-    error_set(err, ENODATA, "no Python process of the command imported torch");
+    error_set(err, ENODATA, "%s", failure ? failure : "no Python process of the command imported torch");
     while (output < end) {
         const char *line_end = memchr(output, '\n', (size_t)(end - output));
         json_t *header = NULL;
@@ -108,5 +123,7 @@ int capture_answer_read(const char *output, size_t length, struct capture_answer
             return 0;
         output = line_end + 1 + bytes;
     }
+    if (failure && answer->header)
+        put_failure_first(failure, answer->header, err);
     return -ENODATA;
 }

@@ -22,8 +22,10 @@ struct capture_answer {
     json_t *header; /* owned: the line of the process that recorded it, or came nearest; NULL: there is none */
 };
 
-/* 0; else *answer has no capture, and err says why. The caller releases it in either case. */
-int capture_answer_read(const char *output, size_t length, struct capture_answer *answer, struct error *err);
+/* 0; else *answer has no capture, and err says why. The caller releases it in either case. `failure` says how the
+ * command failed, NULL: it did not. It is the reason where no process has a better one. */
+int capture_answer_read(const char *output, size_t length, const char *failure, struct capture_answer *answer,
+                        struct error *err);
 void capture_answer_release(struct capture_answer *answer);
 
 /* Adds to the reason for no capture what its user can do about it: "...; give its files ...". */

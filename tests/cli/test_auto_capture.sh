@@ -64,7 +64,7 @@ while read -r script line; do
     expect_field $job reservation_source prior
 done <<'LINES'
 network network.py needs the network: line 3:?URLError; name copies of them on this machine, or give --hf-config, --summary or --gpu-memory
-fails carma-sandbox: it took longer than 120 s; record a step with carma.capture --example-batch, or give --gpu-memory
+fails carma-sandbox: ended with exit status 3: no data; fails.py: its optimizers made 0 steps; give --hf-config, --summary or --gpu-memory
 garbage what it recorded cannot be read: it was written by something else, or cut; give --hf-config, --summary or --gpu-memory
 cut what it recorded cannot be read: it was written by something else, or cut; give --hf-config, --summary or --gpu-memory
 nothing no Python process of the command imported torch; give --summary or --gpu-memory

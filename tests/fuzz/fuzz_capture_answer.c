@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     CLEANUP(capture_answer_release) struct capture_answer answer;
     struct error err = {{0}}, from;
 
-    if (capture_answer_read((const char *)bytes, length, &answer, &err)) {
+    if (capture_answer_read((const char *)bytes, length, NULL, &answer, &err)) {
         require_message(&err);
         require(!answer.text && !answer.from);
     } else {

@@ -210,7 +210,7 @@ static int answer_capture(const char *text, size_t length, struct error *err)
 {
     CLEANUP(free_ptr) char *line = xasprintf("%s\n", text);
     struct capture_answer answer;
-    int rc = capture_answer_read(line, length + 1, &answer, err);
+    int rc = capture_answer_read(line, length + 1, NULL, &answer, err);
 
     capture_answer_release(&answer);
     return rc;

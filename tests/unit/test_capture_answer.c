@@ -3,16 +3,24 @@
 
 #include "api/capture_answer.h"
 
-#define FAR    "{\"capture\": false, \"reason\": \"train.py needs the network\", \"closeness\": 2, \"bytes\": 0}\n"
-#define NEAR   "{\"capture\": false, \"reason\": \"prepare.py ended\", \"closeness\": 0, \"bytes\": 0}\n"
+#define FAR  "{\"capture\": false, \"reason\": \"train.py needs the network\", \"closeness\": 2, \"bytes\": 0}\n"
+#define NEAR "{\"capture\": false, \"reason\": \"prepare.py ended\", \"closeness\": 0, \"bytes\": 0}\n"
+#define ENDED                                                                                                          \
+    "{\"capture\": false, \"reason\": \"a.py: failed: no data\", \"closeness\": 1, \"failed\": true, \"bytes\": 0}\n"
 #define TAKEN  "{\"capture\": true, \"script\": \"/home/ada/train.py\", \"seconds\": 4.1, \"bytes\": 5}\nhello"
 #define LONGER "{\"capture\": true, \"script\": \"/home/ada/train.py\", \"seconds\": 4.1, \"bytes\": 6}\nhello"
 
 static const struct {
     const char *output;
     int rc;
-    const char *said; /* of the origin, or of the error */
+    const char *said;    /* of the origin, or of the error */
+    const char *failure; /* of the command */
 } answers[] = {
+    {"", -ENODATA, "status 3: no data", "status 3: no data"},
+    {NEAR, -ENODATA, "status 3: no data; prepare.py ended", "status 3: no data"},
+    {NEAR, -ENODATA, "status 3; prepare.py ended", "status 3: ended"},
+    {NEAR ENDED, -ENODATA, "a.py: failed: no data", "status 3: other words"},
+    {NEAR TAKEN, 0, "an automatic capture of train.py, 5 s", "status 3"},
     {"", -ENODATA, "no Python process of the command imported torch"},
     {NEAR FAR NEAR, -ENODATA, "train.py needs the network"},
     {NEAR TAKEN, 0, "an automatic capture of train.py, 5 s"},
@@ -47,8 +55,9 @@ TEST(test_answers)
     for (size_t i = 0; i < array_size(answers); i++) {
         size_t length = strlen(answers[i].output);
         CLEANUP(free_ptr) char *output = xasprintf("%s!!", answers[i].output);
-        int rc = capture_answer_read(output, length, &answer, &trouble);
-        if (rc != answers[i].rc || !strstr(rc ? trouble.text : answer.from, answers[i].said))
+        int rc = capture_answer_read(output, length, answers[i].failure, &answer, &trouble);
+        if (rc != answers[i].rc ||
+            strncmp(rc ? trouble.text : answer.from, answers[i].said, strlen(answers[i].said)) != 0)
             fail_msg("answer %zu: %d, %s", i, rc, rc ? trouble.text : answer.from);
         if (rc == 0)
             assert_string_equal(answer.text, "hello");

@@ -94,6 +94,7 @@ int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, 
         .uid = geteuid(), .gid = getegid(), .user = account ? account->pw_name : NULL, .directory = spec->directory};
     CLEANUP(free_ptr) char *result = NULL;
     CLEANUP(capture_answer_release) struct capture_answer answer = {0};
+    struct error failure;
     size_t length = 0;
     int rc = ask_sandbox(&request, spec, &result, &length, err);
 
@@ -110,8 +111,8 @@ int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, 
     }
     if (rc < 0)
         return rc;
-    /* A command that failed may have said more than its exit status does. */
-    rc = rc == VERDICT_ENDED || length > 0 ? capture_answer_read(result, length, &answer, err) : -ECHILD;
+    failure = *err;
+    rc = capture_answer_read(result, length, rc == VERDICT_ENDED ? NULL : failure.text, &answer, err);
     if (rc) {
         capture_add_remedy(err);
         error_prefix(err, "no capture of its command");

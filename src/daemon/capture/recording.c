@@ -91,13 +91,15 @@ static void keep(struct recording *recording, struct capture_answer *answer)
 
 static void take_new(struct recording *recording)
 {
+    const struct error failure = recording->err;
     struct capture_answer answer = {0};
 
-    /* A command that failed may have said more than its exit status does. */
-    if (!recording->failed || recording->length > 0)
-        recording->rc = capture_answer_read(recording->output, recording->length, &answer, &recording->err);
+    recording->rc = capture_answer_read(recording->output, recording->length, recording->failed ? failure.text : NULL,
+                                        &answer, &recording->err);
     if (recording->rc && recording->length == 0 && recording->path_anew)
-        error_set(&recording->err, ENODATA, "its command sets PYTHONPATH anew, by which Python finds what records it");
+        error_set(&recording->err, ENODATA,
+                  "%s%sits command sets PYTHONPATH anew, by which Python finds what records it", failure.text,
+                  recording->failed ? "; " : "");
     keep(recording, &answer);
     capture_answer_release(&answer);
 }
