@@ -180,7 +180,7 @@ static void check_slowdowns(const struct world *world)
     }
 }
 
-/* The promise to the head needs a GPU that is measured, has no unmanaged memory, and jobs within their reservations. */
+/* The promise to the reserved job needs a GPU that is measured, has no unmanaged memory, and jobs within their reservations. */
 static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
@@ -192,19 +192,19 @@ static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
     return gpu_is_open(gpu) && gpu->measured && gpu->unmanaged_bytes == 0;
 }
 
-static void check_reserved_head_starts(const struct world *world)
+static void check_reserved_job_starts(const struct world *world)
 {
     const struct core *core = world->core;
     const struct reservation *reservation = &world->reservation;
-    const struct job *head = order_head(core, world->now_ns);
+    const struct job *job = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
 
-    if (!head || head->id != reservation->job || core->reserved_job != head->id || core->config.learn ||
+    if (!job || job->id != reservation->job || !job_is_eligible(core, job, NULL) || core->config.learn ||
         world->now_ns < core->next_decision_ns || core->config.memory_view != MEMORY_RESERVE)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server ||
-            gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->reserved_bytes)
+        if (!keeps_its_word(world, gpu) || gpu->share_faulted || job->user->share_faulted || gpu->server ||
+            gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < job->reserved_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants->exclusive)
@@ -215,7 +215,7 @@ static void check_reserved_head_starts(const struct world *world)
             return; /* by measured load the GPU may be closed to anybody */
     }
     fail(world, "the GPUs reserved for job %" PRIu64 " at %" PRId64 " are free of the earlier jobs, and it waits",
-         head->id, reservation->at_ns);
+         job->id, reservation->at_ns);
 }
 
 void check_state(struct world *world)
@@ -226,5 +226,5 @@ void check_state(struct world *world)
     check_host(world);
     check_nobody_waits_in_vain(world);
     check_slowdowns(world);
-    check_reserved_head_starts(world);
+    check_reserved_job_starts(world);
 }
