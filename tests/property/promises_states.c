@@ -180,7 +180,8 @@ static void check_slowdowns(const struct world *world)
     }
 }
 
-/* The promise to the reserved job needs a GPU that is measured, has no unmanaged memory, and jobs within their reservations. */
+/* The promise to the reserved job needs a GPU that is measured, has no unmanaged memory, and jobs within their
+ * reservations. */
 static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {

@@ -35,9 +35,9 @@ def skip_where_impossible():
             sys.exit(SKIPPED)
 
 
-def until(condition, what):
+def until(condition, what, patience_s=PATIENCE_S):
     """Waits until condition() gives something true, and returns that."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s
     while True:
         found = condition()
         if found:

@@ -6,7 +6,7 @@ import pathlib
 import sys
 import time
 
-from lab import NODES, Lab, skip_where_impossible, until
+from lab import NODES, PATIENCE_S, Lab, skip_where_impossible, until
 
 POSITION = {"first": 0, "middle": 1, "last": 2}
 KINDS, EVENTS, SIBLINGS = ["single", *POSITION, "het0", "het1"], ["oom", "refusal", "kill", "requeue", "slurmctld"], ["waiting", "running", "completed"]
@@ -249,7 +249,7 @@ def run_event(lab, event, cases):
         return all(found[name][0] in ("COMPLETED", "CANCELLED", "FAILED") for case in cases for name in [case.target, *case.others]) and found
 
     try:
-        found = until(over, f"{event}: the end of all")
+        found = until(over, f"{event}: the end of all", 5 * PATIENCE_S)
     except AssertionError:
         print(lab.run(["squeue"]), *(f"{path}: {path.read_text()}" for path in (lab.dir / "out").glob("*/*") if path.is_file()))
         raise

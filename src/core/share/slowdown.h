@@ -36,8 +36,8 @@ struct slowdown {
  * that is predicted. */
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
-/* How much more of a whole GPU's SMs is expected to be active with it: the difference of delivered_ppm, of an instance in
- * parts of its GPU, at a lower cost. */
+/* How much more of a whole GPU's SMs is expected to be active with it: the difference of delivered_ppm, of an instance
+ * in parts of its GPU, at a lower cost. */
 int64_t slowdown_added_ppm(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
 /* The residents' sums, which a GPU keeps until one of them, or figures of its workload, change. Owned by the caller, by
