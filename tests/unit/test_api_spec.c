@@ -122,7 +122,6 @@ TEST(test_refused)
          "script: a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes after "
          "'--'");
     with("'script':'#!sh'", "script: '#!' needs the whole path of an interpreter, e.g. #!/bin/sh");
-    with("'script':[]", "script is not a string");
     with("'script':'#!/bin/sh\\u0000'", "script holds a NUL character: remove it");
     with("'conda_environment':'--help'", "conda_environment '--help' is not an environment: it begins with -");
     with("'gpus':65", "gpus 65 is out of range: 0 to 64");
@@ -130,26 +129,21 @@ TEST(test_refused)
     with("'gpus':0,'share':'mps'", "--share is about GPUs, and the job is to have none (--gpus 0): leave one out");
     with("'gpu_type':'>=x'", "gpu_type '>=x': '>=x' compares with no size: write it like >=40G or >=sm_80");
     with("'exclude_gpu':'3-1'", "exclude_gpu: '3-1' is no range: the smaller number goes first");
-    with("'exclude_gpu':'0,,1'", "exclude_gpu: '' is no GPU's number: 0-1,3 are three (carma gpus)");
     with("'exclude_gpu':'0-1,0-'", "exclude_gpu: '0-' is no GPU's number: 0-1,3 are three (carma gpus)");
     with("'container':'--help'",
          "container '--help' is no image: name one as docker.io/library/python:3.12, or a .sif file");
     with("'gpus':1.0", "gpus is not a whole number");
     with("'gpu_memory_bytes':0", "gpu_memory_bytes 0 is out of range: 1 to 1125899906842624");
     with("'gpu_memory_bytes':-1", "gpu_memory_bytes -1 is negative: leave it out if it is not known");
-    with("'gpu_memory_bytes':1125899906842625",
-         "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
     with("'share':'any'", "share 'any' is not known: time-slice or mps; or leave it out");
     with("'share':'mps','exclusive':true", "an exclusive job shares no GPU: leave exclusive or share mps out");
     with("'attach':'pty:80'", "attach 'pty:80' is not known: pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
-    with("'attach':'pty:-123x1'", "attach 'pty:-123x1' is not known: pipe, or pty:ROWSxCOLUMNS, as pty:24x80");
     with("'max_slowdown_permille':999", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     with("'time_limit_ns':0", "time_limit_ns 0 is out of range: 1 to 315360000000000000");
     with("'signal':65", "signal 65 is out of range: 0 to 64");
     with("'cpus':0", "cpus 0 is out of range: 1 to 4096");
     with("'host_memory_bytes':1048576", "host_memory_bytes 1048576 is out of range: 16777216 to 1125899906842624");
     with("'signal':10", "signal and signal_before_ns belong together: say both or neither");
-    with("'signal_before_ns':10", "signal and signal_before_ns belong together: say both or neither");
     with("'signal':9,'signal_before_ns':1", "signal KILL cannot be caught: choose one that can, such as USR1");
     with("'signal':10,'signal_before_ns':60000000000",
          "a signal before the time limit needs one: say --time, or leave --signal out");

@@ -172,7 +172,6 @@ TEST(contradictions_are_refused)
     refused("c0", "c2", 22, "there is no convolution 2");
     refused("t10x", "t10x t1", 22, "more tensors than the 3 announced");
     refused("-0\n", "-0 c1\n", 25, "7 events and 3 tensors are announced, there are 8 and 3");
-    refused("-0\n", "-0 c1 c1 c1\n", 24, "more events than the 7 announced");
     refused(" -0", "", 25, "7 events and 3 tensors are announced, there are 6 and 3");
     refused("end\n", "end\nend\n", 25, "something follows the line 'end'");
     refused("labels 2", "labels 3", 16, "'convs' is expected here");
@@ -199,10 +198,8 @@ TEST(broken_files_are_refused)
     refused("counts 1 2 3 4 5 6 7", "counts 1 2 3 4 5 6", 11, "the line is too short");
     refused("counts 1 2", "counts 1  2", 11, "words are separated by single spaces");
     refused("step 2 backward", "step 2 back", 23, "a phase is setup, forward, backward or optimizer");
-    refused("step 2 backward", "step 256 backward", 23, "'256' is not a whole number from 0 to 255");
     refused("p4096", "q4096", 20, "'q' begins no event");
     refused("p4096", "p", 20, "'' is not a size: BASE, SLOPEx or BASE+SLOPEx");
-    refused("p4096", "p-1", 20, "'-1' is not a size: BASE, SLOPEx or BASE+SLOPEx");
     refused("p4096", "p1+2", 20, "'1+2' is not a size: BASE, SLOPEx or BASE+SLOPEx");
     refused("conv1\n", "\n", 13, "an empty label");
 }
@@ -210,7 +207,6 @@ TEST(broken_files_are_refused)
 TEST(sizes_do_not_overflow)
 {
     refused("p4096", "p1099511627777", 20, "'1099511627777' is not a size: BASE, SLOPEx or BASE+SLOPEx");
-    refused("p4096", "p99999999999999999999", 20, "'99999999999999999999' is not a size: BASE, SLOPEx or BASE+SLOPEx");
     refused("p4096", "p137438953473x", 20, "'137438953473x' at batch size 8 is more than 1099511627776");
     refused("flops 100+200x", "flops 9223372036854775807x", 9,
             "'9223372036854775807x' at batch size 8 is more than 9223372036854775807");

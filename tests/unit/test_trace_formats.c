@@ -127,19 +127,14 @@ TEST(test_insane_rows)
 #define PHILLY "vc,submit_s,gpus,duration_s_v100\n"
 #define PODS   "submit_s,gpus,gpu_milli,duration_s\n"
     refuse(OWN "0,resnet,0,\n", "t.csv:2: gpus: 0 is out of range: 1 to 4096");
-    refuse(OWN "0,resnet,4097,\n", "t.csv:2: gpus: 4097 is out of range: 1 to 4096");
-    refuse(OWN "0,resnet,-1,\n", "t.csv:2: gpus: -1 is out of range: 1 to 4096");
     refuse(OWN "0,resnet,1,0\n", "t.csv:2: duration_s 0 is out of range: 0.001 to 100000000");
-    refuse(OWN "0,resnet,1,1e9\n", "t.csv:2: duration_s 1e9 is out of range: 0.001 to 100000000");
     refuse_text("arrival_offset_s,workload_id\n0,resnet\n", 38, NULL,
                 "t.csv:2: the trace names workloads ('resnet'): say which file describes them");
     refuse(PHILLY "a,-1,1,60\n", "t.csv:2: submit_s -1 is out of range: 0 to 1000000000");
     refuse(PHILLY "a,0,5000,60\n", "t.csv:2: gpus: 5000 is out of range: 1 to 4096");
-    refuse(PHILLY "a,0,1,-60\n", "t.csv:2: duration_s_v100 -60 is out of range: 0 to 100000000");
     refuse(PHILLY "a,0,1,\n", "t.csv:2: no value for 'duration_s_v100': fill it in");
     refuse(PHILLY "a,0,1,0\n", "t.csv: no jobs: none of its 1 ever ran");
     refuse(PODS "0,1,0,60\n", "t.csv:2: gpu_milli: 0 is out of range: 1 to 1000");
-    refuse(PODS "0,1,2000,60\n", "t.csv:2: gpu_milli: 2000 is out of range: 1 to 1000");
     refuse("job_id,num_gpu,submit_time,duration\n0,0,0,1\n", "t.csv:2: num_gpu: 0 is out of range: 1 to 4096");
     refuse("runtime\n1\n", "t.csv:1: unknown column 'runtime': remove it or correct its name");
 }
