@@ -29,6 +29,7 @@ def _load_in_this_process(stack, divided):
     init, loader_iter = data.DataLoader.__init__, data.DataLoader.__iter__
     next_batch = data._BaseDataLoaderIter.__next__
 
+    @functools.wraps(init)  # Lightning makes loaders again, by its parameters
     def made(loader, *args, **kwargs):
         init(loader, *args, **kwargs)
         for name, value in (("num_workers", 0), ("pin_memory", False), ("timeout", 0), ("prefetch_factor", None),
