@@ -122,7 +122,7 @@ stop_daemon
 CARMA_VNODE=$T/mig
 STATE=$T/mig-state
 start_all a100x2-mig 100 --set visible_devices=index --set device_cgroup=off
-keeps_uuids "a MIG instance has no index" --gpu-memory 2G
+keeps_uuids "a MIG instance has no index" --gpu-memory 2G --exclude-gpu 3
 keeps_uuids "a GPU in MIG mode changes the indices" --gpu-memory 30G
 run submit --visible-devices number -- true
 grep -q "visible_devices 'number' is not known: uuid or index" "$T/err" || fail "a wrong word: $(cat "$T/err")"
