@@ -1,13 +1,15 @@
 """What a script asks a web server for. A text to learn from is stood in for by one as long as the usual small ones; all else
-fails at once, as there is no network, and the reason names the address."""
+fails at once, as there is no network, and the reason names the address. Libraries try again and wait before: a capture
+has no time for waiting."""
 
 import io
 import string
-import types
+import time
 import urllib.parse
 
 _LETTERS = string.ascii_letters + " .,;:!?'-&3$\n"  # as many different ones as English texts have
 _LENGTH = 1 << 20
+_PAUSE_S = 0.02  # of a script that waits for longer
 
 
 def _text(address):
@@ -60,10 +62,14 @@ def changes(stack, put, recorder):
             try:
                 return original(session, method, url, *args, **kwargs)
             except OSError as error:
-                answer = module.Response() if hasattr(module, "Response") else types.SimpleNamespace()
+                from requests.models import Response
+
+                answer = Response()
                 answer._content, answer.status_code, answer.encoding = stood_in(url, error), 200, "utf-8"
             return answer
 
         put(stack, module.Session, "request", request)
 
+    sleep = time.sleep
+    put(stack, time, "sleep", lambda seconds: sleep(min(seconds, _PAUSE_S)))
     return {"urllib.request": urllib_request, "requests.sessions": requests_sessions}

@@ -8,6 +8,7 @@ import functools
 import gc
 import importlib
 import types
+from numbers import Integral
 
 import torch
 from torch._subclasses import fake_tensor
@@ -412,6 +413,17 @@ def _deep_copy(tensor, memo):
     return made
 
 
+def index(place, device):
+    """Of x[place]: lists and ranges of numbers become tensors on the device, as x itself would make them on a real one."""
+
+    def made(part):
+        if isinstance(part, (list, range)) and all(isinstance(number, Integral) for number in part):
+            return torch.tensor(part, dtype=None if part else torch.long).to(device)
+        return part
+
+    return tuple(map(made, place)) if type(place) is tuple else made(place)
+
+
 class _Made(TorchFunctionMode):
     """Tensors from Python's numbers come to a device without an operator that a recorder sees: they are made on the
     host, and copied."""
@@ -422,6 +434,8 @@ class _Made(TorchFunctionMode):
             args = [torch.device("cuda", value) if isinstance(value, int) else value for value in args]
             kwargs = {key: torch.device("cuda", value) if key == "device" and isinstance(value, int) else value
                       for key, value in kwargs.items()}  # fmt: skip
+        if func in INDEXED and isinstance(args[0], FakeTensor):
+            args = (args[0], index(args[1], args[0].device), *args[2:])
         if func not in MAKERS:
             return func(*args, **kwargs)
         device = kwargs.get("device")
@@ -445,6 +459,7 @@ class _Made(TorchFunctionMode):
 MAKERS = frozenset(getattr(torch, name) for name in ("tensor", "as_tensor", "asarray") if hasattr(torch, name)) | {
     torch.Tensor.new_tensor
 }
+INDEXED = frozenset([torch.Tensor.__getitem__, torch.Tensor.__setitem__])
 
 
 def _let_tensors_move(stack):

@@ -152,6 +152,10 @@ class Untouched(Case):
     def test_its_folder_is_not_among_those_of_modules(self):
         self.assertEqual(self.with_pipe(f"import sys; print({str(AUTO)!r} in sys.path)"), "False")
 
+    def test_libraries_of_the_hub_do_not_try_again_and_again(self):
+        text = "import os; print(*(os.environ[f'{name}_OFFLINE'] for name in ('HF_HUB', 'HF_DATASETS', 'TRANSFORMERS')))"
+        self.assertEqual(self.with_pipe(text, HF_HUB_OFFLINE="0"), "0 1 1")  # as the user has it
+
     def test_the_sitecustomize_that_it_hides_runs_and_is_the_one_that_scripts_see(self):
         self.file("sitecustomize.py", "VALUE = 7; print('hidden one')")
         output = self.with_pipe("import sitecustomize; print(sitecustomize.VALUE)", PYTHONPATH=str(self.folder))

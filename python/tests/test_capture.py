@@ -383,6 +383,10 @@ class Refusals(Case):
         with self.assertRaisesRegex(carma.CaptureError, "^batch size 0: at least 1"):
             self.record(net, torch.empty(0, 4))
 
+    def test_training_on_the_cpu_alone(self):
+        with self.assertRaisesRegex(carma.CaptureError, "^nothing was allocated on a GPU: the step has to train a model on a CUDA"):
+            Recorder("cuda", None).finish()
+
     def test_the_model_is_left_as_it_was(self):
         model = Residual().eval()
         before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -493,6 +497,11 @@ class Script(Case):
 
 
 class Imported(Case):
+    def test_lists_and_ranges_are_indices(self):
+        places = pretend.index((range(2), slice(2), [True, False], []), "cpu")
+        self.assertEqual([getattr(place, "dtype", place) for place in places], [torch.long, slice(2), torch.bool, torch.long])
+        self.assertEqual((pretend.index([1, 2], "cpu").tolist(), pretend.index(2, "cpu")), ([1, 2], 2))
+
     def test_the_module_of_the_functions_name_can_be_called(self):
         importlib.import_module("carma.capture")
         with self.assertRaisesRegex(TypeError, "missing"):

@@ -352,6 +352,14 @@ class Script(Case):
         self.recorded("host = torch.rand(9); assert 0 < host.sum().item() < 9 and len(host[host < 2]) == 9")
         self.recorded("import numpy; assert torch.from_numpy(numpy.arange(3)).add(1).tolist() == [1, 2, 3]")
 
+    def test_lists_and_ranges_are_indices(self):
+        self.recorded("x = torch.zeros(3, 4, device=device); x[range(3), targets.to(device)[:3]] = 1; assert x[[0, 2], 0].sum() == 2")
+
+    def test_a_script_that_takes_the_cpu_unless_it_is_told(self):
+        text = SCRIPT.replace("AMP", "False").replace("EXTRA", "").replace('device("cuda")', 'device("cpu")')
+        done, _ = self.script(text, arguments=("8",))
+        self.assertIn("nothing was allocated on a GPU: the step has to train a model on a CUDA device", done.stderr)
+
     def test_compiled_models_are_recorded_as_they_are(self):
         plain = self.recorded()
         compiled = self.recorded(**{"model.to(device)": "model.to(device); model = torch.compile(model)"})

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #define NOTHING         SCRATCH "/nothing"
 #define INODES_MAX      200000
 #define MOUNTINFO_LIMIT (16 << 20)
+#define ANY_OTHER       65534 /* the owner that a user namespace shows of all files of other users */
 
 struct tree {
     struct points points;
@@ -117,14 +119,29 @@ static int place_throw_away(struct tree *tree, const char *path, mode_t mode, st
     return rc;
 }
 
+/* Whether a directory between them is another's. In a user namespace the kernel cannot copy such a one into a layer of
+ * `top`, and refuses all writes below it (EOVERFLOW). */
+static bool is_behind_anothers(const struct tree *tree, const char *path, const char *top)
+{
+    CLEANUP(free_ptr) char *between = xstrdup(path);
+    struct stat st;
+    bool is = false;
+
+    while (tree->layers.own_users && !is && strlen(dirname(between)) > strlen(top))
+        is = stat(between, &st) == 0 && st.st_uid == ANY_OTHER;
+    return is;
+}
+
 static int place_below(struct tree *tree, const char *path, bool writable, struct error *err)
 {
     const struct point *point;
     int rc = 0;
 
     for (size_t at = 0; rc == 0 && (point = points_below(&tree->points, path, &at));)
-        rc = writable && !(point->kinds & (POINT_MOUNT | POINT_THROW_AWAY)) ? place_below(tree, point->path, true, err)
-                                                                            : place(tree, point->path, false, err);
+        rc = writable && !(point->kinds & (POINT_MOUNT | POINT_THROW_AWAY)) &&
+                     !is_behind_anothers(tree, point->path, path)
+                 ? place_below(tree, point->path, true, err)
+                 : place(tree, point->path, false, err);
     return rc;
 }
 

@@ -305,6 +305,14 @@ say(libc.mount(b'x', b'/tmp', b'tmpfs', 0, b''), libc.chroot(b'/tmp'), libc.unsh
 say([word for word in open('/proc/self/mounts').read().split() if word == 'shadow'])
 """), "[] False\n[-1, -1, -1, -1, -1, -1, -1, -1]\n-1 -1 -1\n[]\n")
 
+    def test_below_a_directory_of_another(self):
+        mine = self.top / "theirs" / "mine"
+        mine.mkdir(parents=True)
+        if os.geteuid() == 0:
+            os.chown(mine, self.mode.uid, self.mode.uid)
+        self.assertEqual(self.inside("open('new', 'w').write('x')\nsay(os.listdir())", directory=str(mine)), "['new']\n")
+        self.assertEqual(os.listdir(mine), [])
+
     def test_that_are_many_have_an_end(self):
         self.assertIn(self.fails("""
 try:
