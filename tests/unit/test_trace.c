@@ -141,7 +141,6 @@ TEST(test_bad_workloads)
     refuse_workloads(WORKLOADS_HEADER "a,1,,1,1,1\n", "w.csv:2: no value for 'peak_mib': fill it in");
     refuse_workloads(WORKLOADS_HEADER "a,0,1,1,1,1\n", "w.csv:2: gpus: 0 is out of range: 1 to 64");
     refuse_workloads(WORKLOADS_HEADER "a,1,-1,1,1,1\n", "w.csv:2: peak_mib -1 is out of range: 0 to 16777216");
-    refuse_workloads(WORKLOADS_HEADER "a,1,nan,1,1,1\n", "w.csv:2: peak_mib 'nan' is not a number");
     refuse_workloads(WORKLOADS_HEADER "a,1,1,0x10,1,1\n", "w.csv:2: resident_mib '0x10' is not a number");
     refuse_workloads(WORKLOADS_HEADER "a,1,1,1,0,1\n", "w.csv:2: solo_runtime_s 0 is out of range: 0.001 to 100000000");
     refuse_workloads(WORKLOADS_HEADER "a,1,1,1,1,1.01\n", "w.csv:2: sm_activity 1.01 is out of range: 0 to 1");
@@ -164,7 +163,6 @@ TEST(test_bad_traces)
                  "t.csv:2: unknown workload 'huge': use an id of the workloads file or add it there");
     refuse_trace("arrival_s,workload\n5,small\n4.999,small\n",
                  "t.csv:3: arrival_s 4.999 is earlier than the row before it: sort the rows by arrival_s");
-    refuse_trace("arrival_s,workload\n-1,small\n", "t.csv:2: arrival_s -1 is out of range: 0 to 1000000000");
     refuse_trace("arrival_s,workload\nsoon,small\n", "t.csv:2: arrival_s 'soon' is not a number");
     refuse_trace("arrival_s,workload\n0,\n", "t.csv:2: no value for 'workload': fill it in");
     refuse_trace("arrival_s\n0\n", "t.csv:1: no column 'workload': add it to the header and every row");
