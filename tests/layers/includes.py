@@ -81,8 +81,7 @@ CORE = [
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
     "gpus/allotment", "gpus/closing", "qualify", "waiting/depend.h", "waiting/array.h", "waiting/eligible", "waiting/vacancy", "waiting/autocluster", "waiting/order", "waiting/places",
-    "waiting/depend", "waiting/array", "users", "jobs", "core",
-    "idle", "crash", "gpus/apply_gpu", "snapshot", "dump",
+    "waiting/depend", "waiting/array", "users", "jobs", "core", "idle", "crash", "gpus/apply_gpu", "snapshot", "dump",
     "apply/reserved", "apply/reconfigured", "apply/placed", "apply/memory", "apply/wants", "apply/enter_state", "apply", "place", "waiting/reserve", "waiting/turn", "waiting/backfill", "decide",
     "reason",
 ]

@@ -129,6 +129,7 @@ TEST(test_refused)
     with("'gpus':0,'share':'mps'", "--share is about GPUs, and the job is to have none (--gpus 0): leave one out");
     with("'gpu_type':'>=x'", "gpu_type '>=x': '>=x' compares with no size: write it like >=40G or >=sm_80");
     with("'exclude_gpu':'3-1'", "exclude_gpu: '3-1' is no range: the smaller number goes first");
+    with("'exclude_gpu':'0,,1'", "exclude_gpu: '' is no GPU's number: 0-1,3 are three (carma gpus)");
     with("'container':'--help'",
          "container '--help' is no image: name one as docker.io/library/python:3.12, or a .sif file");
     with("'gpus':1.0", "gpus is not a whole number");
