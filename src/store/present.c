@@ -1,7 +1,7 @@
 /* Brings the texts of an older store to the present words, once. How this file works: while database.c takes its steps,
  * SQL has the function present(TEXT), which goes by the tables below: TEXT is a record, lines of records, or the facts
- * of a job. Nothing else in carma knows an older name, or what a text means that lacks a member. So what it gives is
- * read strictly; what it cannot read stays as it is, and is named as damage by who loads it.
+ * of a job. Nothing else in carma knows an older name, or what a text means that lacks a member. So the
+ * load reads strictly. A text that present() cannot read stays as it is, and the load names it as damage.
  *
  * A new member of a record: database.c gets a step with STORE_PRESENT, and `absent` a row unless older records mean 0,
  * false, or "". A new name: `words` gets a row, and database.c the step. Present texts stay as they are by this. */

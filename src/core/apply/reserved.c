@@ -55,8 +55,8 @@ void apply_reserved(struct core *core, struct job *job, const struct record_rese
         gpu->reserved_ns = at_ns;
     }
     core->reserved_job = job->id;
-    autocluster_set_examined(core, job->autocluster,
-                             0); /* on these GPUs it is placed even where sharing gains little */
+    /* On these GPUs it is placed even where sharing gains little: it is looked at again. */
+    autocluster_set_examined(core, job->autocluster, 0);
 }
 
 /* A job that is not eligible reserves no GPUs meanwhile. */

@@ -17,8 +17,8 @@ bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t
  * else it comes from regression (one step of a Kalman filter with independent estimates). */
 void learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
 
-/* Corrects the activity of the job's workload by one reading of it alone, which differs by so many permille from what
- * is known; its own variance in permille squared. */
+/* Corrects the activity of the job's workload by one reading of it alone. The reading differs by differs_permille from
+ * what is known, and has that variance, in permille squared. */
 void learn_from_reading(struct core *core, struct job *job, int64_t differs_permille, int64_t variance);
 
 #endif

@@ -21,18 +21,27 @@ void lengths_release(struct lengths *lengths)
     lengths->count = 0;
 }
 
-int64_t lengths_within(const struct lengths *lengths, int64_t tokens)
+/* The first item with more tokens than `most`, or with more samples through it; the count of items: there is none. */
+static size_t first_beyond(const struct lengths *lengths, bool by_tokens, int64_t most)
 {
     size_t low = 0, high = lengths->count;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (lengths->items[middle].tokens <= tokens)
+        const struct sample_length *item = &lengths->items[middle];
+        if ((by_tokens ? item->tokens : item->through) <= most)
             low = middle + 1;
         else
             high = middle;
     }
-    return low ? lengths->items[low - 1].through : 0;
+    return low;
+}
+
+int64_t lengths_within(const struct lengths *lengths, int64_t tokens)
+{
+    size_t beyond = first_beyond(lengths, true, tokens);
+
+    return beyond ? lengths->items[beyond - 1].through : 0;
 }
 
 static int64_t sample_count(const struct lengths *lengths)
@@ -43,17 +52,9 @@ static int64_t sample_count(const struct lengths *lengths)
 /* Of the sample that as large a share of all is shorter than, or as long. */
 static int64_t length_in(const struct lengths *lengths, double quantile)
 {
-    int64_t number = (int64_t)(quantile * (double)sample_count(lengths));
-    size_t low = 0, high = lengths->count - 1;
+    size_t at = first_beyond(lengths, false, (int64_t)(quantile * (double)sample_count(lengths)));
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (lengths->items[middle].through <= number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return lengths->items[low].tokens;
+    return lengths->items[at < lengths->count ? at : lengths->count - 1].tokens;
 }
 
 /* Of the normal distribution, nearly. */

@@ -25,7 +25,7 @@ static inline int64_t lengths_longest(const struct lengths *lengths)
     return lengths->items[lengths->count - 1].tokens;
 }
 
-/* Samples that have at most so many tokens. */
+/* The number of samples that have at most `tokens` tokens. */
 int64_t lengths_within(const struct lengths *lengths, int64_t tokens);
 
 #endif
