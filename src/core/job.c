@@ -244,5 +244,5 @@ int64_t job_waits_since_ns(const struct job *job)
     int64_t since_ns =
         job->retry && job->run->crashed_ns > job->submitted_ns ? job->run->crashed_ns : job->submitted_ns;
 
-    return since_ns > job->gave_way_ns ? since_ns : job->gave_way_ns;
+    return since_ns > job->gave_way_ns ? since_ns - job->wants->waited_ns : job->gave_way_ns;
 }

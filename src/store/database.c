@@ -68,7 +68,7 @@ static const char *const migrations[] = {
     /* The accounting is asked by projects and tags. */
     "ALTER TABLE history ADD COLUMN account TEXT;"
     "ALTER TABLE history ADD COLUMN tags TEXT;",
-    /* All is told in the words of the code and the documents, and every record has all of its members. */
+    /* All is told in the words of the code and the documents. */
     "ALTER TABLE history RENAME COLUMN launches TO attempts;"
     "ALTER TABLE history RENAME COLUMN recoveries TO retries;"
     "ALTER TABLE history RENAME COLUMN claim_bytes TO reserved_bytes;"
@@ -76,7 +76,9 @@ static const char *const migrations[] = {
     "ALTER TABLE history RENAME COLUMN last_claim_bytes TO last_reserved_bytes;"
     "ALTER TABLE history RENAME COLUMN last_claim_source TO last_reservation_source;"
     "ALTER TABLE total RENAME COLUMN recoveries TO retries;"
-    "UPDATE history SET last_reservation_source = 'observed' WHERE last_reservation_source = 'seen';" STORE_PRESENT,
+    "UPDATE history SET last_reservation_source = 'observed' WHERE last_reservation_source = 'seen';",
+    /* The last step has it, so that texts are brought up to date once: leases say how long they have waited in vain. */
+    STORE_PRESENT,
 };
 
 static int errno_of(sqlite3 *db)

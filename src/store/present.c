@@ -3,8 +3,9 @@
  * of a job. Nothing else in carma knows an older name, or what a text means that lacks a member. So the
  * load reads strictly. A text that present() cannot read stays as it is, and the load names it as damage.
  *
- * A new member of a record: database.c gets a step with STORE_PRESENT, and `absent` a row unless older records mean 0,
- * false, or "". A new name: `words` gets a row, and database.c the step. Present texts stay as they are by this. */
+ * A new member of a record: STORE_PRESENT moves to a new last step of database.c, and `absent` a row unless older
+ * records mean 0, false, or "". A new name: `words` gets a row, and database.c the step. Present texts stay as they are
+ * by this. */
 #include <string.h>
 
 #include "api/record_json.h"

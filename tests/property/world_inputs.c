@@ -38,7 +38,7 @@ static void need_no_gpu(struct record_submitted *wants)
     wants->request_bytes = -1;
     wants->request_source = SOURCE_UNKNOWN;
     wants->exclusive = wants->external = false;
-    wants->max_wait_ns = 0;
+    wants->max_wait_ns = wants->waited_ns = 0;
 }
 
 static void submit(struct world *world)
@@ -78,6 +78,7 @@ static void submit(struct world *world)
     wants->requeue &= !wants->attached;
     wants->held &= !wants->external;
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
+    wants->waited_ns = wants->external ? random_range(r, 0, 20) * 1000 * NS_PER_SEC : 0;
     if (world->seed % 8 == 6)
         choose_gpus(world, wants);
     if (world->seed % 8 == 7 && random_range(r, 0, 1))

@@ -79,6 +79,7 @@ def free_ports(count):
 class Lab:
     profile = "a100x4-40g"
     period_s = 1  # between an agent's looks at its node
+    sharing = ("share=time-slice", "mps_pipe_directory={lab.dir}/{node}/mps")  # carmad's settings of it
 
     def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
@@ -252,8 +253,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
         self.start("carmad-" + node, [
             self.prefix / "bin/carmad", "--state", self.dir / node / "state", "--socket", self.socket(node),
             "--config", "/dev/null", "--set", f"nvml_library={self.prefix}/lib/carma/vnode/libnvidia-ml.so.1",
-            "--set", "share=time-slice", "--set", "grace=500ms", "--set", f"mps_pipe_directory={self.dir}/{node}/mps",
-            "--set", "engine=slurm", "--set", "gate=memory"], CARMA_VNODE=str(self.vnode(node)))
+            "--set", "grace=500ms", "--set", "engine=slurm", "--set", "gate=memory",
+            *(word for one in self.sharing for word in ("--set", one.format(lab=self, node=node)))], CARMA_VNODE=str(self.vnode(node)))
 
     def until_carmad(self, node):
         until(lambda: '"observed_ns": ' in self.carma(node, "gpus", "--json"), f"carmad of {node}")

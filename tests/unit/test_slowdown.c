@@ -113,6 +113,32 @@ CORE_TEST(test_turns_are_taken_where_that_pays)
     assert_int_equal(there(f).turns, 2);
 }
 
+/* By memory alone no bound is kept, but users' servers take turns only where that pays, or for a lease that starves. */
+CORE_TEST(test_turns_by_memory_alone)
+{
+    struct record starved = wants(1, GIB), slice = wants(1, GIB);
+    uint64_t jobs[5];
+
+    only_gpu(f, SHARE_AUTO, 0);
+    bound(f, 1500);
+    change(f, gate, GATE_MEMORY);
+    jobs[0] = submit_active(f, ADA, 900);
+    jobs[1] = submit_active(f, ADA, 900);
+    jobs[2] = submit_active(f, BOB, 900);
+    decide(f);
+    assert_true(runs(f, jobs[0]) && runs(f, jobs[1]));
+    assert_int_equal(core_reason(f->core, jobs[2], f->now_ns).code, REASON_TURNS);
+    slice.submitted.share = SHARE_TIME_SLICE; /* its user says so */
+    jobs[3] = submit_record(f, slice);
+    starved.submitted.uid = 9;
+    starved.submitted.smact_permille = 900;
+    starved.submitted.external = true;
+    starved.submitted.waited_ns = f->core->config.starvation_timeout_ns;
+    jobs[4] = submit_record(f, starved);
+    decide(f);
+    assert_true(runs(f, jobs[3]) && runs(f, jobs[4]) && !runs(f, jobs[2]));
+}
+
 /* Activities of ADA's processes, then of BOB's; 0 ends each. The reference is the formula in floating point. */
 static const struct {
     int32_t activities[3];

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "slurm/agent/counts.h"
+#include "slurm/agent/waiting.h"
 #include "slurm/plugin/plugin.h"
 #include "slurm/shared/ask.h"
 #include "slurm/shared/size.h"
@@ -126,6 +127,18 @@ EACH_ROW(TEST, test_beyond_what_is_free, beyond_what_is_free)
                      row->wanted != NULL);
     if (row->wanted)
         assert_string_equal(list.text, row->wanted);
+}
+
+/* Slurm shortens lists, and a job that no node may take stays for ever. */
+TEST(test_another_node_is_left)
+{
+    const char *nodes = "n1 gpumem:160G,gpubig:4\nn10 gpumem:80G\ncpu1 (null)\n";
+
+    assert_true(waiting_leaves_another(nodes, NULL, "n1"));
+    assert_true(waiting_leaves_another(nodes, "n1\nn2", "n3"));
+    assert_false(waiting_leaves_another(nodes, "n1\n", "n10"));
+    assert_false(waiting_leaves_another(nodes, "n10\n", "n1"));
+    assert_false(waiting_leaves_another(NULL, NULL, "n1"));
 }
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)

@@ -106,24 +106,26 @@ STORE_TEST(test_databases_of_others)
 STORE_TEST(test_database_from_the_future)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 13");
-    assert_refused(-ENOTSUP, "form 13, this carma knows up to 12");
+    run_sql("PRAGMA user_version = 14");
+    assert_refused(-ENOTSUP, "form 14, this carma knows up to 13");
 }
 
 /* Stores of earlier versions. The first has no estimate, the second no energy; to the third there are no snapshots,
  * to the fourth no accounting (test_store_history.c), to the fifth no requests, to the sixth no errors of SM
  * activity nor sums of leases, to the eighth no parts of snapshots, to the ninth no moves, to the tenth no projects;
- * to the eleventh other words; the seventh has the same tables. */
+ * to the eleventh other words; the seventh and the twelfth have the same tables. */
 STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
     fill(2);
-    for (int form = 1; form <= 11; form++) {
-        run_sql(
-            "ALTER TABLE history RENAME COLUMN attempts TO launches; ALTER TABLE history RENAME COLUMN retries TO"
-            " recoveries; ALTER TABLE history RENAME COLUMN reserved_bytes TO claim_bytes; ALTER TABLE history RENAME"
-            " COLUMN reservation_source TO claim_source; ALTER TABLE history RENAME COLUMN last_reserved_bytes TO"
-            " last_claim_bytes; ALTER TABLE history RENAME COLUMN last_reservation_source TO last_claim_source;"
-            " ALTER TABLE total RENAME COLUMN retries TO recoveries");
+    for (int form = 1; form <= 12; form++) {
+        if (form <= 11)
+            run_sql(
+                "ALTER TABLE history RENAME COLUMN attempts TO launches; ALTER TABLE history RENAME COLUMN retries TO"
+                " recoveries; ALTER TABLE history RENAME COLUMN reserved_bytes TO claim_bytes; ALTER TABLE history"
+                " RENAME COLUMN reservation_source TO claim_source; ALTER TABLE history RENAME COLUMN "
+                "last_reserved_bytes TO"
+                " last_claim_bytes; ALTER TABLE history RENAME COLUMN last_reservation_source TO last_claim_source;"
+                " ALTER TABLE total RENAME COLUMN retries TO recoveries");
         if (form <= 10)
             run_sql("ALTER TABLE history DROP COLUMN account; ALTER TABLE history DROP COLUMN tags");
         if (form <= 9)

@@ -214,7 +214,20 @@ static void stop(struct daemon *daemon, const struct job_view *view)
                  &(struct record){.type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(), .job = view->id}, NULL);
 }
 
-static void set_wants(const struct lease_request *asked, struct record_submitted *wants)
+/* How long the job has waited since its lease before the one that is asked for was refused, and that before, ... */
+static int64_t waited_ns(const struct daemon *daemon, const struct job_spec *key, int64_t now_ns)
+{
+    const struct job_view *last = NULL;
+
+    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
+        if (same_job(view->common->spec, key))
+            last = view;
+    if (!last || last->state != JOB_EXPIRED || last->attempts || last->submitted_ns > now_ns)
+        return 0;
+    return now_ns - last->submitted_ns + job_view_wants(last).waited_ns;
+}
+
+static void set_wants(const struct daemon *daemon, const struct lease_request *asked, struct record_submitted *wants)
 {
     const struct job_spec *spec = &asked->spec;
 
@@ -229,7 +242,8 @@ static void set_wants(const struct lease_request *asked, struct record_submitted
         .time_limit_ns = spec->time_limit_ns < 0 ? 0 : spec->time_limit_ns,
         .requeue = true,
         .external = true,
-        .max_wait_ns = nodetime_from_wall_ns(asked->wait_ms ? asked->wait_ms * NS_PER_MS : NS_PER_MS)};
+        .max_wait_ns = nodetime_from_wall_ns(asked->wait_ms ? asked->wait_ms * NS_PER_MS : NS_PER_MS),
+        .waited_ns = waited_ns(daemon, spec, nodetime_now_ns())};
     workload_key(spec, asked->uid, wants->workload);
 }
 
@@ -293,7 +307,7 @@ static void enter(struct leases *leases, struct http_request *request, struct le
         leases_look(leases);
         return;
     }
-    set_wants(asked, &wants);
+    set_wants(daemon, asked, &wants);
     if (!may_come(daemon, request, &wants))
         return;
     if (live)

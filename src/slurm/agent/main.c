@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +10,16 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text/printable.h"
 #include "base/units.h"
 #include "base/usage.h"
 #include "slurm/agent/gpus_of.h"
 #include "slurm/agent/node.h"
 #include "slurm/agent/orders.h"
+#include "slurm/agent/waiting.h"
 #include "slurm/shared/ask.h"
 
 enum {
     SOON_MS = 100,
-    CARMAD_MS = 3000,
     AGAIN_MS = 1000, /* to be sure of an orphan before its lease has ended */
 };
 
@@ -30,24 +28,6 @@ static volatile sig_atomic_t stopping;
 static void on_signal(int number)
 {
     stopping = 1;
-}
-
-void agent_say(const char *format, ...)
-{
-    va_list list;
-    char text[1024];
-
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    printable_replace(text); /* it may quote what users wrote */
-    fprintf(stderr, "carma-slurm-agent: %s\n", text);
-}
-
-int agent_ask(const struct agent *agent, const char *method, const char *path, const json_t *body, json_t **reply,
-              struct error *err)
-{
-    return ask(agent->socket, CARMAD_MS, method, path, body, reply, err);
 }
 
 struct arguments {
@@ -153,7 +133,7 @@ int main(int argc, char **argv)
         int64_t soon_ms = ask_now_ms() - began_ms, left; /* on a busy machine it leaves some to others */
 
         if (ask_now_ms() >= next_look_ms) {
-            node_look(agent, &watch);
+            waiting_look(agent, node_look(agent, &watch));
             next_look_ms = ask_now_ms() + (watch.count && agent->period_ms > AGAIN_MS ? AGAIN_MS : agent->period_ms);
         }
         left = next_look_ms - ask_now_ms();

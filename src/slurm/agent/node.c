@@ -273,18 +273,18 @@ static void tell_suspension(const struct agent *agent, const json_t *lease, cons
     json_decref(reply);
 }
 
-void node_look(const struct agent *agent, struct node_watch *watch)
+bool node_look(const struct agent *agent, struct node_watch *watch)
 {
     struct node_watch now = {0};
     struct strbuf suspended = {0};
     json_t *reply = NULL, *lease;
     struct error err;
     size_t i;
-    bool asked = false, known = false;
+    bool asked = false, known = false, fewer;
 
     look_at_counts(agent);
     if (agent_ask(agent, "GET", "/v1/leases", NULL, &reply, &err))
-        return;
+        return false;
     json_array_foreach (json_object_get(reply, "leases"), i, lease) {
         const char *state = json_string_value(json_object_get(lease, "state"));
         const char *node = json_string_value(json_object_get(lease, "node"));
@@ -292,6 +292,7 @@ void node_look(const struct agent *agent, struct node_watch *watch)
         if (!state || (strcmp(state, "RUNNING") != 0 && strcmp(state, "SUSPENDED") != 0) || !node ||
             strcmp(node, agent->node) != 0)
             continue;
+        now.leases++;
         orders_carry_out(agent); /* a job's end waits for them, and many leases take seconds on a busy machine */
         look_at_orphan(agent, watch, &now, lease);
         if (!asked) {
@@ -304,8 +305,10 @@ void node_look(const struct agent *agent, struct node_watch *watch)
     }
     json_decref(reply);
     strbuf_release(&suspended);
+    fewer = now.leases < watch->leases;
     node_watch_release(watch);
     *watch = now;
+    return fewer;
 }
 
 void node_watch_release(struct node_watch *watch)

@@ -17,6 +17,7 @@
 #include "slurm/agent/counts.h"
 #include "slurm/agent/node.h"
 #include "slurm/agent/slurm.h"
+#include "slurm/agent/waiting.h"
 #include "slurm/shared/size.h"
 #include "slurm/shared/spool.h"
 
@@ -118,28 +119,6 @@ static int64_t answer_number(const struct order *order, const char *key)
     return json_integer_value(json_object_get(order->answer, key));
 }
 
-static int update_named(const struct order *order, const char *name, const char *what, const char *value)
-{
-    struct strbuf said = {0};
-    struct error err;
-    char id[64], *word = NULL;
-    int rc = -ENOMEM;
-
-    snprintf(id, sizeof id, "JobId=%s", name);
-    if (asprintf(&word, "%s=%s", what, value) >= 0)
-        rc = slurm_run("scontrol", (const char *[]){"update", id, word, NULL}, &said, &err);
-    if (rc && rc != -ESRCH) /* Slurm notes nothing on a job that is over */
-        agent_say("job %s: %s=%s: %s", order->slurms.name, what, value, err.text);
-    free(word);
-    strbuf_release(&said);
-    return rc;
-}
-
-static int update(const struct order *order, const char *what, const char *value)
-{
-    return update_named(order, order->slurms.name, what, value);
-}
-
 /* A user's own comment stays. */
 static void comment(const struct order *order, const char *text)
 {
@@ -149,14 +128,14 @@ static void comment(const struct order *order, const char *text)
     if (!slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", "Comment:", "-j", order->slurms.name, NULL},
                    &now, &err) &&
         (strncmp(now.text, "(null)", 6) == 0 || strncmp(now.text, "carma:", 6) == 0))
-        update(order, "Comment", text);
+        slurm_update(order->slurms.name, "Comment", text);
     strbuf_release(&now);
 }
 
 static int write_down_end(const struct order *order)
 {
     char *text = order->answer ? json_dumps(order->answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    int rc = text ? update(order, "AdminComment", text) : 0;
+    int rc = text ? slurm_update(order->slurms.name, "AdminComment", text) : 0;
 
     free(text);
     return rc;
@@ -266,44 +245,13 @@ static int set_request(const struct order *order)
     if (json_is_true(json_object_get(order->answer, "exclusive")) || next > node.whole_bytes)
         next = node.whole_bytes;
     counts_request(old, &node, gpus, next, &list);
-    rc = update(order, "Gres", list.text);
+    rc = slurm_update(order->slurms.name, "Gres", list.text);
     snprintf(text, sizeof text, "carma:%s:%s->%s", cause ? cause : "retry", format_bytes(before, was),
              format_bytes(next, is));
     if (!rc)
         comment(order, text);
     strbuf_release(&list);
     return rc;
-}
-
-/* Another node, where the job may run on one that has not refused it. One that names its nodes gets no other. */
-static void exclude_node(const struct order *order, bool never)
-{
-    const struct slurm_job *slurms = &order->slurms;
-    struct strbuf said = {0}, nodes = {0}, list = {0};
-    struct error err;
-    bool other = never, may = true;
-
-    if (slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%n|%x", "-j", slurms->name, NULL}, &said, &err))
-        agent_say("%s", err.text);
-    else if (said.text[0] != '|')
-        may = never;
-    else if (said.text[1] != '\n')
-        strbuf_printf(&list, "%.*s,", (int)strcspn(said.text + 1, "\n"), said.text + 1);
-    strbuf_printf(&list, "%s", order->agent->node);
-    if (!never && slurm_run("sinfo", (const char *[]){"-h", "-N", "-o", "%N", "-p", slurms->partition, NULL}, &nodes,
-                            &err) == 0) {
-        char *rest = nodes.text;
-
-        for (const char *node; (node = strsep(&rest, "\n"));)
-            other = other ||
-                    (*node && !strstr(list.text, node)); /* a name within another's excludes too few, not too many */
-    }
-    /* All have refused it by now: begin again. */
-    if (may)
-        update(order, "ExcNodeList", other ? list.text : "");
-    strbuf_release(&said);
-    strbuf_release(&nodes);
-    strbuf_release(&list);
 }
 
 /* A slurmd that begins while a job ends takes it for running from then on. It refuses to start it again, and Slurm
@@ -353,7 +301,7 @@ static void ask_for_preemption(const struct order *order, int64_t refusals)
         counts_property(line.text, "Gres", all, sizeof all) &&
         counts_property(line.text, "GresUsed", used, sizeof used) &&
         counts_beyond_free(order->slurms.gres, all, used, refusals, &list))
-        update(order, "Gres", list.text);
+        slurm_update(order->slurms.name, "Gres", list.text);
     strbuf_release(&line);
     strbuf_release(&list);
 }
@@ -364,8 +312,12 @@ static void set_refusal(const struct order *order, int64_t times)
     bool never = order_number(order, "never ", 0) != 0;
     char text[512];
 
-    if (never || times >= MOST_REFUSALS || slurmd_takes_it_for_running(order))
-        exclude_node(order, never);
+    if (never)
+        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_FOR_GOOD);
+    else if (slurmd_takes_it_for_running(order))
+        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_UNLESS_LAST);
+    else if (times >= MOST_REFUSALS)
+        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_A_WHILE);
     if (order_number(order, "room ", 0))
         ask_for_preemption(order, times);
     snprintf(text, sizeof text, "carma:refused:%s:%.400s", order->agent->node, reason ? reason + 7 : "");
@@ -410,7 +362,7 @@ static bool set_start(struct order *order)
     if (!order->answer)
         set_refusal(order, times);
     else if (slurmd_takes_it_for_running(order))
-        exclude_node(order, false);
+        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_UNLESS_LAST);
     spool_put(order->agent->spool, order->job, fact, times);
     go_on_as(order, "set");
     return true;
@@ -420,7 +372,6 @@ static bool set_start(struct order *order)
 static bool let_go(struct order *order)
 {
     const struct slurm_job *slurms = &order->slurms;
-    char begin[32];
     int64_t delay_s;
     struct strbuf said = {0};
     struct error err;
@@ -432,8 +383,7 @@ static bool let_go(struct order *order)
         if (!order->set && !set_start(order))
             return false;
         delay_s = order->answer ? RETRY_DELAY_S : delay_of(times_of(order, "refused"));
-        snprintf(begin, sizeof begin, "now+%lld", (long long)delay_s);
-        rc = update_named(order, slurms->whole, "StartTime", begin);
+        rc = waiting_delay(order->agent, order->job, slurms, delay_s);
         if (!rc)
             rc = slurm_run("scontrol", (const char *[]){"release", slurms->whole, NULL}, &said, &err);
         strbuf_release(&said);
@@ -497,12 +447,17 @@ static bool tell_end(const struct order *order)
     return !rc;
 }
 
+/* A start that was refused is no end: the job's refusals are counted on. */
 static bool note_end(const struct order *order)
 {
-    if (write_down_end(order) == -EAGAIN)
+    static const char *const facts[] = {"refused", "retried", "excluded", "delayed"};
+    const char *cause = json_string_value(json_object_get(order->answer, "cause"));
+    bool ran = !cause || strcmp(cause, "expired") != 0;
+
+    if (ran && write_down_end(order) == -EAGAIN)
         return false;
-    spool_forget(order->agent->spool, order->job, "refused");
-    spool_forget(order->agent->spool, order->job, "retried");
+    for (size_t i = 0; ran && i < sizeof facts / sizeof *facts; i++)
+        spool_forget(order->agent->spool, order->job, facts[i]);
     finish(order);
     return true;
 }

@@ -13,6 +13,7 @@
 
 #include "base/kernel/aside.h"
 #include "base/memory.h"
+#include "slurm/agent/agent.h"
 #include "slurm/agent/counts.h"
 
 enum { MOST_ARGUMENTS = 8, PATIENCE_MS = 15000 };
@@ -68,6 +69,19 @@ int slurm_run(const char *program, const char *const arguments[], struct strbuf 
         code = -EAGAIN;
     return error_set(err, -code, "%s %s %s: %s", program, arguments[0], arguments[1] != NULL ? arguments[1] : "",
                      said[0] != '\0' ? said : strerror(-code));
+}
+
+int slurm_update(const char *job, const char *what, const char *value)
+{
+    CLEANUP(free_ptr) char *id = xasprintf("JobId=%s", job), *word = xasprintf("%s=%s", what, value);
+    struct strbuf said = {0};
+    struct error err;
+    int rc = slurm_run("scontrol", (const char *[]){"update", id, word, NULL}, &said, &err);
+
+    if (rc && rc != -ESRCH)
+        agent_say("job %s: %s=%s: %s", job, what, value, err.text);
+    strbuf_release(&said);
+    return rc;
 }
 
 /* JobArrayID is the name by which Slurm's commands know the job. */

@@ -15,6 +15,9 @@
  * -EIO otherwise. */
 int slurm_run(const char *program, const char *const arguments[], struct strbuf *output, struct error *err);
 
+/* Sets WHAT of the job. What is refused is said, but for a job that is over. */
+int slurm_update(const char *job, const char *what, const char *value);
+
 enum { SLURM_GRES_BYTES = 512 };
 
 /* A job as slurmctld knows it. No user's text is in it. */
