@@ -201,10 +201,10 @@ int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_
 
     if (rc == 0) {
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "%s", list->items[0], suffix);
-        rc = cli_ask(cli, "GET", path, NULL, reply, &err);
+        rc = cli_call(cli, "GET", path, NULL, reply, &err);
     }
     if (rc)
-        return cli_fail("%s", err.text), cli->waits ? session_status(rc) : CLI_FAILURE;
+        return cli_fail("%s", err.text), CLI_FAILURE;
     return CLI_OK;
 }
 

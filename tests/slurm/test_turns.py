@@ -2,6 +2,7 @@
 all GPUs are another's. Each node in turn refuses it: it is never left without one, and starts when GPUs are free."""
 
 import sys
+import time
 
 from lab import GPUS, NODES, Lab, skip_where_impossible, until
 
@@ -19,9 +20,6 @@ with Users(*sys.argv[1:4], wait_s=1) as lab:
     own = lab.ended(lab.sbatch("--carma-mem=12G", wrap="true", user=7))
     assert own["Restarts"] == "0", own
     other = lab.sbatch("--carma-mem=12G", wrap="true", user=8)
-    until(lambda: lab.job(other)["Restarts"] == "1", "a refusal")
-    for node in NODES:
-        (lab.dir / f"agent/{node}/{other}.refused").write_text("2\n")
 
     def refusals():
         lab.run(["scontrol", "update", f"JobId={other}", "StartTime=now"], check=False) # sooner than it would
@@ -35,7 +33,10 @@ with Users(*sys.argv[1:4], wait_s=1) as lab:
         for excluded in (lab.dir / "agent" / node).glob(f"{other}.excluded"):
             excluded.write_text("1\n") # long ago
     until(lambda: lab.job(other)["ExcNodeList"] == "(null)", "no node is excluded for long")
-    for node in NODES:
-        (lab.dir / f"agent/{node}/{other}.delayed").write_text("9000000000\n") # that is the agent's own delay, much longer
     lab.run(["scancel", first[0]]) # it leaves a GPU
+    until(lambda: len(lab.leases("n1")) < GPUS, "the end of a lease")
+    time.sleep(3)
+    assert lab.job(other)["JobState"] == "PENDING", "it starts before its user says"
+    lab.run(["scontrol", "update", f"JobId={other}", "StartTime=now+290"])
+    lab.run(["scancel", first[1]])
     lab.ended(other)

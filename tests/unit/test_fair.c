@@ -154,7 +154,7 @@ CORE_TEST(test_a_groups_users_count_together)
 {
     static const struct {
         uint32_t share, first; /* of the group; 0: there is none */
-    } rows[] = {{0, BOB}, {1, CID}, {3, BOB}, {0, BOB}};
+    } rows[] = {{0, BOB}, {1, CID}, {0, BOB}, {3, BOB}};
     uint64_t jobs[3], bob, cid;
 
     take_fair_turns(f);
@@ -177,6 +177,8 @@ CORE_TEST(test_a_groups_users_count_together)
         assert_int_equal(turn.group || turn.before_group, rows[i].share > 0);
         assert_true(turn.before_use * turn.share < turn.use * turn.before_share);
     }
+    submit_by(f, ADA, true); /* within the group she is behind him */
+    assert_int_equal(order_head(f->core, f->now_ns)->wants->uid, BOB);
 }
 
 /* In the order that people are told users take turns, and the ground is the first that differs. */

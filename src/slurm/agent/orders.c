@@ -24,9 +24,7 @@
 enum {
     ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
     FIRST_DELAY_S = 5,
-    LONGEST_DELAY_S = 300,
     RETRY_DELAY_S = 3, /* a start in the second of the kill is refused: "credential revoked" */
-    MOST_REFUSALS = 3, /* of one node; then another has to be found */
     MOST_RETRIES = 5,
     FORGET_AFTER_S = 7 * 86400,
 };
@@ -306,23 +304,22 @@ static void ask_for_preemption(const struct order *order, int64_t refusals)
     strbuf_release(&list);
 }
 
-static void set_refusal(const struct order *order, int64_t times)
+/* So often has it been refused now where no other node was left to it. */
+static int64_t set_refusal(const struct order *order, int64_t times)
 {
     const char *reason = strstr(order->text, "reason ");
-    bool never = order_number(order, "never ", 0) != 0;
     char text[512];
+    enum exclusion how = order_number(order, "never ", 0)     ? EXCLUDE_FOR_GOOD
+                         : slurmd_takes_it_for_running(order) ? EXCLUDE_UNLESS_LAST
+                                                              : EXCLUDE_A_WHILE;
 
-    if (never)
-        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_FOR_GOOD);
-    else if (slurmd_takes_it_for_running(order))
-        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_UNLESS_LAST);
-    else if (times >= MOST_REFUSALS)
-        waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_A_WHILE);
+    times += !waiting_exclude(order->agent, order->job, &order->slurms, how);
     if (order_number(order, "room ", 0))
-        ask_for_preemption(order, times);
+        ask_for_preemption(order, times > 0 ? times : 1);
     snprintf(text, sizeof text, "carma:refused:%s:%.400s", order->agent->node, reason ? reason + 7 : "");
     text[strcspn(text, "\n")] = '\0';
     comment(order, text);
+    return times;
 }
 
 /* Seconds until a job starts again that was refused so often. */
@@ -330,9 +327,9 @@ static int64_t delay_of(int64_t times)
 {
     int64_t delay_s = FIRST_DELAY_S;
 
-    for (int64_t i = 1; i < times && delay_s < LONGEST_DELAY_S; i++)
+    for (int64_t i = 1; i < times && delay_s < WAITING_LONGEST_S; i++)
         delay_s *= 2;
-    return delay_s < LONGEST_DELAY_S ? delay_s : LONGEST_DELAY_S;
+    return delay_s < WAITING_LONGEST_S ? delay_s : WAITING_LONGEST_S;
 }
 
 /* Whether processes of the job still end, or of a component beside it: until then Slurm sets its own StartTime. */
@@ -354,16 +351,16 @@ static bool still_ends(const struct slurm_job *slurms)
 static bool set_start(struct order *order)
 {
     const char *fact = order->answer ? "retried" : "refused";
-    int64_t times = times_of(order, fact) + 1;
+    int64_t times = times_of(order, fact);
 
     /* Where its request cannot be set, a start with the old one is better than none. */
     if (order->answer && (write_down_end(order) == -EAGAIN || set_request(order) == -EAGAIN))
         return false;
     if (!order->answer)
-        set_refusal(order, times);
+        times = set_refusal(order, times);
     else if (slurmd_takes_it_for_running(order))
         waiting_exclude(order->agent, order->job, &order->slurms, EXCLUDE_UNLESS_LAST);
-    spool_put(order->agent->spool, order->job, fact, times);
+    spool_put(order->agent->spool, order->job, fact, order->answer ? times + 1 : times);
     go_on_as(order, "set");
     return true;
 }
@@ -372,6 +369,7 @@ static bool set_start(struct order *order)
 static bool let_go(struct order *order)
 {
     const struct slurm_job *slurms = &order->slurms;
+    char begin[32];
     int64_t delay_s;
     struct strbuf said = {0};
     struct error err;
@@ -383,7 +381,8 @@ static bool let_go(struct order *order)
         if (!order->set && !set_start(order))
             return false;
         delay_s = order->answer ? RETRY_DELAY_S : delay_of(times_of(order, "refused"));
-        rc = waiting_delay(order->agent, order->job, slurms, delay_s);
+        snprintf(begin, sizeof begin, "now+%lld", (long long)delay_s);
+        rc = slurm_update(slurms->whole, "StartTime", begin);
         if (!rc)
             rc = slurm_run("scontrol", (const char *[]){"release", slurms->whole, NULL}, &said, &err);
         strbuf_release(&said);
@@ -450,7 +449,7 @@ static bool tell_end(const struct order *order)
 /* A start that was refused is no end: the job's refusals are counted on. */
 static bool note_end(const struct order *order)
 {
-    static const char *const facts[] = {"refused", "retried", "excluded", "delayed"};
+    static const char *const facts[] = {"refused", "retried", "excluded"};
     const char *cause = json_string_value(json_object_get(order->answer, "cause"));
     bool ran = !cause || strcmp(cause, "expired") != 0;
 

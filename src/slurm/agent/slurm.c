@@ -85,21 +85,32 @@ int slurm_update(const char *job, const char *what, const char *value)
 }
 
 /* JobArrayID is the name by which Slurm's commands know the job. */
-static const char fields[] = "JobID:|,JobArrayID:|,State:|,PriorityLong:|,RestartCnt:|,Partition:|,tres-per-node:|";
+static const char fields[] = "JobID:|,JobArrayID:|,State:|,PriorityLong:|,RestartCnt:|,Partition:|,tres-per-node:|,"
+                             "EligibleTime:|";
+
+/* "2026-11-30T12:00:00", local; 0: anything else. */
+static time_t read_time(const char *text)
+{
+    struct tm time = {.tm_isdst = -1};
+
+    return strptime(text, "%Y-%m-%dT%H:%M:%S", &time) ? mktime(&time) : 0;
+}
 
 /* squeue sorts the tasks of an array: the job's own line is any. */
 static bool read_job(const char *line, uint32_t job, struct slurm_job *found)
 {
+    char begin[32];
     unsigned number;
     int64_t priority;
 
     *found = (struct slurm_job){0};
-    if (sscanf(line, "%u|%47[0-9_+]|%23[A-Z_]|%" SCNd64 "|%" SCNd64 "|%127[^|\n]|%511[^|\n]|", &number, found->name,
-               found->state, &priority, &found->restarts, found->partition, found->gres) != 7 ||
+    if (sscanf(line, "%u|%47[0-9_+]|%23[A-Z_]|%" SCNd64 "|%" SCNd64 "|%127[^|\n]|%511[^|\n]|%31[^|\n]|", &number,
+               found->name, found->state, &priority, &found->restarts, found->partition, found->gres, begin) != 8 ||
         number != job)
         return false;
     snprintf(found->whole, sizeof found->whole, "%.*s", (int)strcspn(found->name, "+"), found->name);
     found->held = priority == 0;
+    found->begin_s = read_time(begin);
     return true;
 }
 
@@ -129,14 +140,11 @@ int slurm_node_began(const char *node, time_t *began, struct error *err)
 {
     struct strbuf line = {0};
     char value[32];
-    struct tm time = {.tm_isdst = -1};
     int rc = slurm_show_node(node, &line, err);
 
-    if (!rc && (!counts_property(line.text, "SlurmdStartTime", value, sizeof value) ||
-                !strptime(value, "%Y-%m-%dT%H:%M:%S", &time)))
+    if (!rc &&
+        (!counts_property(line.text, "SlurmdStartTime", value, sizeof value) || (*began = read_time(value)) == 0))
         rc = error_set(err, EINVAL, "Slurm does not tell when the slurmd of %s began", node);
-    if (!rc)
-        *began = mktime(&time);
     strbuf_release(&line);
     return rc;
 }

@@ -29,6 +29,7 @@ struct slurm_job {
     char partition[128];
     char gres[SLURM_GRES_BYTES]; /* of each node */
     int64_t restarts;
+    time_t begin_s; /* it does not start before; 0: at any time */
     bool held;
 };
 

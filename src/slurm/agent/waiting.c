@@ -1,9 +1,9 @@
-/* How this file works: a job that a node has no room for goes back with a StartTime, and after some refusals without
- * that node in the list of those that it may get. Both are facts of the spool: "delayed", the time at which it may
- * start, and "excluded", the time since when. waiting_look() takes the node off the list after a while, since what
- * cannot be seen from here, such as the job's features or a reservation, may rule out all other nodes, and a job
- * without one stays for ever. Where a lease of the node has ended it does so at once, and lets the job start: Slurm
- * then tries it. Slurm shortens lists, "n1,n2" to "n[1-2]": they are read name by name. */
+/* How this file works: a node that has no room for a job leaves it to the others: it is "excluded" until a lease ends
+ * there, and for some minutes at most. For what cannot be seen from here, such as the job's features or a reservation,
+ * may rule out all others, and Slurm never starts a job without a node. Where no other is left, all may have it again,
+ * and it waits for a time that grows with each refusal, or until a lease ends on one of them. That a node has "refused"
+ * it, so often, and "excluded" it, since when, are facts of its spool. waiting_look() goes by them. Slurm shortens
+ * lists, "n1,n2" to "n[1-2]": they are read name by name. */
 #include "slurm/agent/waiting.h"
 
 #include <ctype.h>
@@ -16,9 +16,7 @@
 
 #include "slurm/shared/spool.h"
 
-enum { WHILE_S = 300 };
-
-static const char excluded_since[] = "excluded", delayed_until[] = "delayed";
+static const char excluded_since[] = "excluded", refused[] = "refused";
 
 static bool has_line(const char *lines, const char *name, size_t length)
 {
@@ -88,33 +86,27 @@ static void read_nodes(const struct slurm_job *slurms, struct strbuf *nodes)
         agent_say("%s", err.text);
 }
 
-void waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, enum exclusion how)
+bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, enum exclusion how)
 {
     struct strbuf nodes = {0}, list = {0};
     struct lists lists;
+    bool other = false;
 
     if (!read_lists(slurms, &lists) && (!lists.names_its_nodes || how == EXCLUDE_FOR_GOOD)) {
         read_nodes(slurms, &nodes);
-        if (how == EXCLUDE_FOR_GOOD || waiting_leaves_another(nodes.text, lists.excluded.text, agent->node)) {
+        other = waiting_leaves_another(nodes.text, lists.excluded.text, agent->node);
+        if (other || how == EXCLUDE_FOR_GOOD) {
             join(lists.excluded.text, agent->node, &list);
             strbuf_printf(&list, "%s%s", list.length > 0 ? "," : "", agent->node);
         }
-        if (!slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "") && list.length > 0 &&
+        if (!slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "") && other &&
             how == EXCLUDE_A_WHILE)
             spool_put(agent->spool, job, excluded_since, time(NULL));
     }
     strbuf_release(&lists.excluded);
     strbuf_release(&nodes);
     strbuf_release(&list);
-}
-
-int waiting_delay(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, int64_t delay_s)
-{
-    char begin[32];
-
-    snprintf(begin, sizeof begin, "now+%lld", (long long)delay_s);
-    spool_put(agent->spool, job, delayed_until, time(NULL) + delay_s);
-    return slurm_update(slurms->whole, "StartTime", begin);
+    return other;
 }
 
 static int let_node_again(const struct agent *agent, const struct slurm_job *slurms)
@@ -131,22 +123,24 @@ static int let_node_again(const struct agent *agent, const struct slurm_job *slu
     return rc;
 }
 
-/* What is over for the job. Slurm changes the list of one that waits: of another it is asked again later. */
-static void look_at(const struct agent *agent, uint32_t job, bool excluded, bool delayed)
+/* Slurm changes the list of a job that waits: of another it is asked again later. A start that is further away than any
+ * of ours is its user's wish. */
+static void look_at(const struct agent *agent, uint32_t job, bool excluded, bool was_refused)
 {
     struct slurm_job slurms;
     struct error err;
     int rc = slurm_show_job(job, &slurms, &err);
     bool waits = !rc && strcmp(slurms.state, "PENDING") == 0;
+    time_t now_s = time(NULL);
 
     if (excluded && !rc && !waits)
-        spool_put(agent->spool, job, excluded_since, time(NULL));
+        spool_put(agent->spool, job, excluded_since, now_s);
     else if (excluded && (rc == -ENOENT || (waits && !let_node_again(agent, &slurms))))
         spool_forget(agent->spool, job, excluded_since);
-    if (delayed && waits && !slurms.held)
+    if (was_refused && waits && !slurms.held && slurms.begin_s > now_s && slurms.begin_s <= now_s + WAITING_LONGEST_S)
         slurm_update(slurms.whole, "StartTime", "now");
-    if (delayed)
-        spool_forget(agent->spool, job, delayed_until);
+    if (was_refused && !waits && (!rc || rc == -ENOENT))
+        spool_forget(agent->spool, job, refused);
 }
 
 static int is_fact(const struct dirent *entry)
@@ -154,21 +148,23 @@ static int is_fact(const struct dirent *entry)
     const char *dot = strchr(entry->d_name, '.');
 
     return isdigit((unsigned char)entry->d_name[0]) && dot &&
-           (strcmp(dot + 1, excluded_since) == 0 || strcmp(dot + 1, delayed_until) == 0);
+           (strcmp(dot + 1, excluded_since) == 0 || strcmp(dot + 1, refused) == 0);
 }
 
 void waiting_look(const struct agent *agent, bool room)
 {
     struct dirent **names;
     int count = scandir(agent->spool, &names, is_fact, alphasort);
-    int64_t now_s = time(NULL), since_s, until_s;
+    int64_t now_s = time(NULL), since_s, times;
 
     for (int i = 0; i < count; i++) {
         uint32_t job = (uint32_t)strtoul(names[i]->d_name, NULL, 10);
-        bool excluded = spool_get(agent->spool, job, excluded_since, &since_s) && (room || now_s - since_s >= WHILE_S);
-        bool delayed = room && spool_get(agent->spool, job, delayed_until, &until_s) && now_s < until_s;
-        if (excluded || delayed)
-            look_at(agent, job, excluded, delayed);
+        bool is_first = strcmp(strchr(names[i]->d_name, '.') + 1, excluded_since) == 0;
+        bool excluded = is_first && spool_get(agent->spool, job, excluded_since, &since_s) &&
+                        (room || now_s - since_s >= WAITING_LONGEST_S);
+        bool was_refused = !is_first && room && spool_get(agent->spool, job, refused, &times);
+        if (excluded || was_refused)
+            look_at(agent, job, excluded, was_refused);
         free(names[i]);
     }
     if (count >= 0)

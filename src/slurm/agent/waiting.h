@@ -8,19 +8,18 @@
 #include "slurm/agent/agent.h"
 #include "slurm/agent/slurm.h"
 
-/* EXCLUDE_A_WHILE: the node has no room, which may change before another has some: a later waiting_look() lets it
- * again. EXCLUDE_UNLESS_LAST: until the job has run. Both where another node could take the job, else all nodes may
- * again. EXCLUDE_FOR_GOOD: the node can never hold it. */
+enum { WAITING_LONGEST_S = 300 };
+
+/* EXCLUDE_A_WHILE: the node has no room now. EXCLUDE_UNLESS_LAST: until the job has run. Both where another node could
+ * take the job, else all nodes may again. EXCLUDE_FOR_GOOD: the node can never hold it. */
 enum exclusion { EXCLUDE_A_WHILE, EXCLUDE_UNLESS_LAST, EXCLUDE_FOR_GOOD };
 
 /* Excludes this node, for a job that slurmd and the spool know by the number `job`. One that names its nodes gets no
- * other, unless it is for good. */
-void waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, enum exclusion how);
+ * other, unless it is for good. Whether another node is left to it. */
+bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, enum exclusion how);
 
-/* The job was refused and starts again in delay_s, or at a waiting_look() with room. 0, or a negative errno. */
-int waiting_delay(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, int64_t delay_s);
-
-/* Ends this node's exclusions that are over; with `room`, a lease here has ended, all, and the delays. */
+/* Ends this node's exclusions of WAITING_LONGEST_S. With `room`, a lease here has ended: all, and the delays of jobs
+ * that were refused here. */
 void waiting_look(const struct agent *agent, bool room);
 
 /* Whether `nodes`, lines "NAME GRES" of those that run, has another than `own` that counts GPU memory and is no line of
