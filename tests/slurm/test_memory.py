@@ -51,7 +51,7 @@ def out_of_memory(lab):
 
 def refusals(lab):
     """18 jobs of 25 GiB for 12 GPUs of 40; the refusals, counted where carmad says them."""
-    jobs = [lab.sbatch("--carma-mem=25G", wrap=f"exec {lab.train} --memory=24G --seconds=180") for _ in range(18)]
+    jobs = [lab.sbatch("--carma-mem=25G", wrap=f"exec {lab.train} --memory=24G --seconds=420") for _ in range(18)]
     for job in jobs:
         lab.ended(job)
     no_lease_and_no_process(lab)

@@ -24,6 +24,7 @@
 enum {
     ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
     FIRST_DELAY_S = 5,
+    ELSEWHERE_DELAY_S = 1,
     RETRY_DELAY_S = 3, /* a start in the second of the kill is refused: "credential revoked" */
     MOST_RETRIES = 5,
     FORGET_AFTER_S = 7 * 86400,
@@ -322,11 +323,15 @@ static int64_t set_refusal(const struct order *order, int64_t times)
     return times;
 }
 
-/* Seconds until a job starts again that was refused so often. */
-static int64_t delay_of(int64_t times)
+/* Seconds until a job starts again: soon where another node is left to it, else later with each refusal. */
+static int64_t delay_of(const struct order *order)
 {
-    int64_t delay_s = FIRST_DELAY_S;
+    int64_t delay_s = FIRST_DELAY_S, times = times_of(order, "refused");
 
+    if (order->answer)
+        return RETRY_DELAY_S;
+    if (times_of(order, "excluded"))
+        return ELSEWHERE_DELAY_S;
     for (int64_t i = 1; i < times && delay_s < WAITING_LONGEST_S; i++)
         delay_s *= 2;
     return delay_s < WAITING_LONGEST_S ? delay_s : WAITING_LONGEST_S;
@@ -380,7 +385,7 @@ static bool let_go(struct order *order)
     if (slurms->held && slurms->restarts == (int64_t)order->restart + 1) {
         if (!order->set && !set_start(order))
             return false;
-        delay_s = order->answer ? RETRY_DELAY_S : delay_of(times_of(order, "refused"));
+        delay_s = delay_of(order);
         snprintf(begin, sizeof begin, "now+%lld", (long long)delay_s);
         rc = slurm_update(slurms->whole, "StartTime", begin);
         if (!rc)
@@ -446,7 +451,7 @@ static bool tell_end(const struct order *order)
     return !rc;
 }
 
-/* A start that was refused is no end: the job's refusals are counted on. */
+/* A start that was refused is no end: the job's refusals are counted on. Else there is room for those that wait. */
 static bool note_end(const struct order *order)
 {
     static const char *const facts[] = {"refused", "retried", "excluded"};
@@ -458,6 +463,8 @@ static bool note_end(const struct order *order)
     for (size_t i = 0; ran && i < sizeof facts / sizeof *facts; i++)
         spool_forget(order->agent->spool, order->job, facts[i]);
     finish(order);
+    if (ran)
+        waiting_look(order->agent, true);
     return true;
 }
 

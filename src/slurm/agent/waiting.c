@@ -99,8 +99,9 @@ bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm
             join(lists.excluded.text, agent->node, &list);
             strbuf_printf(&list, "%s%s", list.length > 0 ? "," : "", agent->node);
         }
-        if (!slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "") && other &&
-            how == EXCLUDE_A_WHILE)
+        if (slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "") || !other)
+            spool_forget(agent->spool, job, excluded_since);
+        else if (how == EXCLUDE_A_WHILE)
             spool_put(agent->spool, job, excluded_since, time(NULL));
     }
     strbuf_release(&lists.excluded);
