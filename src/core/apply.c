@@ -315,7 +315,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     int status;
 
     if (!record_is_decision(record->type))
-        core->ended_count = 0;
+        core_forget_ended(core);
     status = apply(core, record, err);
     core->applied++;
     autocluster_take_news(core);

@@ -39,10 +39,9 @@ void core_free(struct core *core)
         return;
     autocluster_free(core);
     depend_free_tellers(core);
-    HASH_ITER (hh, core->jobs, job, next) {
-        HASH_DEL(core->jobs, job);
-        core_free_job(core, job);
-    }
+    HASH_ITER (hh, core->jobs, job, next)
+        core_end_job(core, job);
+    core_forget_ended(core);
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         free(core->gpus[i]->residents);
         free(core->gpus[i]->takers);

@@ -72,8 +72,9 @@ const struct user *core_users(const struct core *core);
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);
 
-/* What people see of the job: also of one that ended since the last input. False: it is not known (any more). */
-bool core_shown(const struct core *core, uint64_t id, struct job_shown *shown);
+/* The same, but also one that ended since the last input, as its end has left it. */
+const struct job *core_recall_job(const struct core *core, uint64_t id);
+
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; see core/ledger.h */
 uint32_t core_gpu_count(const struct core *core);
 const struct core_config *core_configuration(const struct core *core);

@@ -104,13 +104,6 @@ static inline bool turn_is_apart(struct order_turn turn)
 /* The trees that a job may stand in (waiting/by_turn.h): of its queue, and of the jobs that nothing tells from it. */
 enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
 
-/* What people see of a job's state: the SHOWN rows. */
-struct job_shown {
-#define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) type member;
-#include "core/job_state.def"
-};
-
 /* Rows of job_state.def, by their PART: IF_JOB_##part(...) and IF_RUN_##part(...). */
 #define IF_JOB_JOB(...) __VA_ARGS__
 #define IF_JOB_RUN(...)

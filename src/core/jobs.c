@@ -1,7 +1,7 @@
 /* How this file works: core_add_job() makes a job of a submission, or of a snapshot's record, once all that others than
- * our own code could break is in range: a new row of wants.def is checked there. core_end_job() takes it off the table
- * and keeps the figures that people see of it (job_state.def's SHOWN rows) until the next input, for core_shown().
- * Whoever calls these also moves the job between queues and GPUs (apply.c). */
+ * our own code could break is in range: a new row of wants.def is checked there. core_end_job() takes it off the table;
+ * it is kept until the next input, for core_recall_job(), and freed then. Whoever calls these also moves the job
+ * between queues and GPUs (apply.c). */
 #include "core/jobs.h"
 
 #include <errno.h>
@@ -112,43 +112,33 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     return 0;
 }
 
-static struct job_shown shown_of(const struct job *job)
-{
-    return (struct job_shown){
-#define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) .member = job->run->member,
-#include "core/job_state.def"
-    };
-}
-
-bool core_shown(const struct core *core, uint64_t id, struct job_shown *shown)
+const struct job *core_recall_job(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job_by_id(core, id);
 
     for (size_t i = core->ended_count; !job && i-- > 0;)
-        if (core->ended[i].id == id) {
-            *shown = core->ended[i].shown;
-            return true;
-        }
-    if (job)
-        *shown = shown_of(job);
+        if (core->ended[i]->id == id)
+            job = core->ended[i];
     return job;
 }
 
 void core_end_job(struct core *core, struct job *job)
 {
-    array_reserve(core->ended, core->ended_capacity, core->ended_count + 1);
-    core->ended[core->ended_count++] = (struct job_ended){.id = job->id, .shown = shown_of(job)};
-    HASH_DEL(core->jobs, job);
-    core_free_job(core, job);
-}
-
-void core_free_job(struct core *core, struct job *job)
-{
     depend_free(core, job);
     array_leave(core, job);
-    common_wants_leave(&core->wants, job->wants);
-    free(job->placements);
-    job_run_free(job);
-    free(job);
+    HASH_DEL(core->jobs, job);
+    array_reserve(core->ended, core->ended_capacity, core->ended_count + 1);
+    core->ended[core->ended_count++] = job;
+}
+
+void core_forget_ended(struct core *core)
+{
+    while (core->ended_count > 0) {
+        struct job *job = core->ended[--core->ended_count];
+
+        common_wants_leave(&core->wants, job->wants);
+        free(job->placements);
+        job_run_free(job);
+        free(job);
+    }
 }

@@ -11,8 +11,8 @@ struct record;
 
 /* Adds the job of a SUBMITTED record, without a state. Shared by applying records and restoring a snapshot. */
 int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
-void core_end_job(struct core *core, struct job *job);  /* that is in no list any more: what people see is kept */
-void core_free_job(struct core *core, struct job *job); /* that is not in the table any more either */
+void core_end_job(struct core *core, struct job *job); /* that is in no list any more: it is kept aside */
+void core_forget_ended(struct core *core);             /* those are freed */
 
 /* -EINVAL: a job cannot be changed so while it waits. */
 int core_check_edit(const struct job *job, const struct record_edited *edited, struct error *err);

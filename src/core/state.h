@@ -22,11 +22,6 @@ struct measure;
 struct order_known;
 struct gpu_space;
 
-struct job_ended {
-    uint64_t id;
-    struct job_shown shown;
-};
-
 struct core {
     struct core_config config;
     const struct policy *policy; /* of config.policy */
@@ -34,8 +29,8 @@ struct core {
     uint32_t gpu_count;
     int64_t largest_gpu_bytes; /* of their totals */
     size_t gpu_capacity;
-    struct job *jobs;        /* uthash by id, owned: all that have not ended */
-    struct job_ended *ended; /* owned array: those that ended since the last input, for core_shown */
+    struct job *jobs;   /* uthash by id, owned: all that have not ended */
+    struct job **ended; /* owned array, and they are: those that ended since the last input (core_recall_job) */
     size_t ended_count, ended_capacity;
     struct common_wants *wants;  /* the jobs' */
     uint32_t profile_count;      /* of all users */

@@ -45,7 +45,7 @@ static void take_from_core(struct daemon *daemon, struct job_view *view, const s
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", daemon->config.state_directory);
     uint32_t last = run_directories_last(runs, view->id);
 
-    views_take_job(&daemon->views, daemon->core, view, job);
+    views_take_job(&daemon->views, view, job);
     if (last > view->attempts)
         view->attempts = last;
     if (view->attempts == 0 && job->placed_ns > 0)

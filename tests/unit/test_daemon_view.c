@@ -192,7 +192,7 @@ TEST(test_a_run_is_stored_where_there_was_one)
     assert_null(strstr(waits, "victim_of"));
     job_view_run(view)->overuser = 7;
     job_view_run(view)->victim_of = 8;
-    job_view_run(view)->shown.fence_bytes = 5;
+    job_view_run(view)->fence_bytes = 5;
     view->attempts = 3;
     CLEANUP(free_ptr) char *text = job_view_to_text(view);
     job_view_run(view)->victim_of = view->attempts = 0;

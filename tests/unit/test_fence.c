@@ -74,14 +74,12 @@ FENCE_TEST(test_what_is_shown_of_a_job_outlives_it_until_the_next_input)
 {
     uint64_t job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "a");
     int64_t fence = fence_of(f, job);
-    struct job_shown shown = {0};
 
-    assert_true(fence > 0 && core_shown(f->core, job, &shown) && shown.fence_bytes == fence);
+    assert_true(fence > 0 && core_recall_job(f->core, job)->run->fence_bytes == fence);
     exits(f, job, EXIT_COMPLETED, -1);
-    shown.fence_bytes = 0;
-    assert_true(!core_find_job(f->core, job) && core_shown(f->core, job, &shown) && shown.fence_bytes == fence);
+    assert_true(!core_find_job(f->core, job) && core_recall_job(f->core, job)->run->fence_bytes == fence);
     sample(f, 0, 0, 0, 0);
-    assert_false(core_shown(f->core, job, &shown));
+    assert_null(core_recall_job(f->core, job));
 }
 
 FENCE_TEST(test_a_guess_is_at_least_what_was_observed)

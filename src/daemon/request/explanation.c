@@ -200,7 +200,7 @@ static struct forecast_job known_of(struct question *question, const struct job_
                                .basis = FORECAST_BY_LIMIT,
                                .limit_ns = view->wants->time_limit_ns,
                                .ran_ns = job_state_runs(view->state) && view->run->started_ns >= 0
-                                             ? question->now_ns - view->run->started_ns - view->run->shown.suspended_ns
+                                             ? question->now_ns - view->run->started_ns - view->run->suspended_ns
                                              : -1};
 
     for (enum past_runs_of whose = PAST_RUNS_OF_WORKLOAD; whose < PAST_RUNS_OF_NOBODY && !job.count; whose++) {

@@ -41,15 +41,15 @@ static struct cgroup_limits host_limits(const struct config *config, const struc
 static void limit_mps(struct launch_request *request, const struct config *config, const struct job_spec *spec,
                       const struct job_view *view)
 {
-    int64_t threads = view->run->shown.threads_percent ? view->run->shown.threads_percent : 100,
+    int64_t threads = view->run->threads_percent ? view->run->threads_percent : 100,
             bytes = config->mps_memory_limit_bytes;
 
     if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
         threads = spec->mps_threads_percent;
     if (spec->mps_memory_limit_bytes > 0 && (bytes == 0 || spec->mps_memory_limit_bytes < bytes))
         bytes = spec->mps_memory_limit_bytes;
-    if (view->run->shown.fence_bytes >= 0 && (bytes == 0 || view->run->shown.fence_bytes < bytes))
-        bytes = view->run->shown.fence_bytes;
+    if (view->run->fence_bytes >= 0 && (bytes == 0 || view->run->fence_bytes < bytes))
+        bytes = view->run->fence_bytes;
     request->mps_threads_percent = threads < 100 ? (uint32_t)threads : 0;
     request->mps_memory_limit_bytes = bytes ? bytes : -1;
 }

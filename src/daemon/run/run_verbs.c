@@ -84,7 +84,7 @@ void runs_tell_again(struct runs *runs, const struct job_view *view)
         order(runs, view->id, "move");
     if (job && job->run->idle_step == IDLE_ENDED)
         idle(runs, &(struct record){.job = view->id, .idle = {.step = IDLE_ENDED}});
-    if (view->state == JOB_SUSPENDED || view->run->shown.suspended_ns)
+    if (view->state == JOB_SUSPENDED || view->run->suspended_ns)
         order(runs, view->id, command_order(view->state == JOB_SUSPENDED ? COMMAND_SUSPEND : COMMAND_RESUME));
 }
 

@@ -40,7 +40,7 @@ static bool is_late(const struct run *run, const struct job_view *view)
     if (view->state == JOB_SUSPENDED)
         return false;
     return !run->is_lease && limit_ns > 0 && run->status.started_ns > 0 &&
-           nodetime_now_ns() - run->status.started_ns - view->run->shown.suspended_ns - limit_ns >
+           nodetime_now_ns() - run->status.started_ns - view->run->suspended_ns - limit_ns >
                nodetime_from_wall_ns(LATE_WALL_NS);
 }
 

@@ -7,14 +7,14 @@
 #include "base/text/printable.h"
 #include "daemon/view/owners.h"
 
-const struct job_view_run view_never_ran = {.unused_since_ns = -1,
+const struct job_view_run view_never_ran = {
+    .unused_since_ns = -1,
 #define VIEW(part, type, member, first, form) IF_RUN_##part(.member = first, )
 #include "daemon/view/view_fields.def"
-                                            .shown = {
 #define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) .member = absent,
+#define SHOWN(part, type, member, kind, name, absent, form, title) IF_RUN_##part(.member = absent, )
 #include "core/job_state.def"
-                                            }};
+};
 
 struct job_view_run *job_view_run(struct job_view *view)
 {

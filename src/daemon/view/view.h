@@ -31,7 +31,6 @@ struct job_progress {
 
 /* What is told of a job since it was first placed: the RUN rows of view_fields.def, and more of that kind. */
 struct job_view_run {
-    struct job_shown shown;    /* as the core knows it */
     struct record_exited exit; /* if `exited` */
     int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
     int64_t seen_ns;  /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
@@ -42,6 +41,9 @@ struct job_view_run {
     int64_t used_ns; /* when it may last have used one of them: the same; 0: nobody has looked since the daemon began */
     int64_t unmeasured_ns;         /* when that could last not be told */
     struct job_progress *progress; /* owned; while it runs, not folded from records; NULL: it says nothing */
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) IF_RUN_##part(type member;)
+#include "core/job_state.def"
 #define VIEW(part, type, member, first, form) IF_RUN_##part(type member;)
 #include "daemon/view/view_fields.def"
     bool exited;
@@ -156,7 +158,7 @@ void views_remove(struct views *views, struct job_view *view);
 struct job_view *views_add_unknown(struct views *views, uint64_t id);
 
 /* As it is in the core, for any stored state. */
-void views_take_job(struct views *views, const struct core *core, struct job_view *view, const struct job *job);
+void views_take_job(struct views *views, struct job_view *view, const struct job *job);
 
 /* Hides an ended job of which nobody knows how it ended. */
 void views_hide(struct views *views, struct job_view *view);

@@ -16,15 +16,12 @@ static void set_state(struct views *views, struct job_view *view, uint32_t state
 }
 
 /* Of a job that was never placed the core knows what the view has anyway. */
-static void take_shown(struct job_view *view, const struct core *core)
+static void take_shown(struct job_view *view, const struct job *job)
 {
-    struct job_shown shown = view->run->shown;
-
-    core_shown(core, view->id, &shown);
 #define STATE(part, type, member, kind, name)
 #define SHOWN(part, type, member, kind, name, absent, form, title)                                                     \
-    if (shown.member != view->run->shown.member)                                                                       \
-        job_view_run(view)->shown.member = shown.member;
+    if (job->run->member != view->run->member)                                                                         \
+        job_view_run(view)->member = job->run->member;
 #include "core/job_state.def"
 }
 
@@ -38,12 +35,12 @@ static void take_run(struct job_view *view, const struct job *job)
     run->started_ns = run->first_started_ns = job_state_runs(job->state) ? job->placed_ns : -1;
 }
 
-void views_take_job(struct views *views, const struct core *core, struct job_view *view, const struct job *job)
+void views_take_job(struct views *views, struct job_view *view, const struct job *job)
 {
     const struct record_submitted wants = job_submitted(job);
 
     set_state(views, view, job->state);
-    take_shown(view, core);
+    take_shown(view, job);
     job_view_set_wants(view, &wants);
     view->submitted_ns = job->submitted_ns;
     view->retry = job->retry;
@@ -219,6 +216,7 @@ static void fold_refused(struct views *views, struct job_view *view, uint64_t on
 struct job_view *views_fold(struct views *views, const struct core *core, const struct record *record)
 {
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
+    const struct job *job = core && view ? core_recall_job(core, record->job) : NULL;
     struct job_view_run *run;
     uint32_t state;
 
@@ -294,8 +292,8 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     default:
         break;
     }
-    if (core)
-        take_shown(view, core);
+    if (job)
+        take_shown(view, job);
     if (view->state == JOB_REQUEUING && state == JOB_QUEUED)
         job_view_set_message(view, NULL); /* it would be of the run that was stopped */
     if (state == JOB_CRASHED && view->state != JOB_CRASHED)

@@ -72,10 +72,10 @@ char *job_view_moved_why(const struct job_view *view)
 
 char *job_view_idle_why(const struct job_view *view, int64_t now_ns)
 {
-    int64_t ends_ns = view->run->shown.idle_ends_ns;
+    int64_t ends_ns = view->run->idle_ends_ns;
     char left[UNITS_TEXT];
 
-    if (view->run->shown.idle_step == IDLE_ENDED)
+    if (view->run->idle_step == IDLE_ENDED)
         return xstrdup("it did not use its GPUs for its idle limit, and is ended");
     return ends_ns ? xasprintf("it does not use its GPUs: it is ended in %s unless it does",
                                format_duration(ends_ns > now_ns ? ends_ns - now_ns : 0, left))
@@ -331,7 +331,7 @@ static void add_numbers(const struct job_view *view, json_t *json)
 #define DURATION                   NUMBER
 #define STATE(part, type, member, kind, name)
 #define SHOWN(part, type, member, kind, name, absent, form, title)                                                     \
-    form(name, view->run->shown.member, view->run->shown.member != (absent))
+    form(name, view->run->member, view->run->member != (absent))
 #include "core/job_state.def"
 }
 

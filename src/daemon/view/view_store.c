@@ -26,7 +26,7 @@ static const struct number {
 #define VIEW(part, type, member, first, form) OF_##part(member),
 #include "daemon/view/view_fields.def"
 #define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) NUMBER(name, true, job_view_run, shown.member),
+#define SHOWN(part, type, member, kind, name, absent, form, title) NUMBER(name, true, job_view_run, member),
 #include "core/job_state.def"
     OF_JOB(state),       OF_RUN(held.at_ns),           OF_RUN(held.bytes), OF_RUN(held.measured_bytes),
     OF_RUN(held.mib_ms), OF_RUN(held.measured_mib_ms),
