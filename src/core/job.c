@@ -208,7 +208,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
 
 const struct job_run job_never_ran = {
 #define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) .member = absent,
+#define SHOWN(part, type, member, kind, name, absent, form, title) IF_RUN_##part(.member = absent, )
 #include "core/job_state.def"
     .failure = {.gpu = RECORD_NO_GPU}};
 

@@ -94,6 +94,9 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
     job = xcalloc(1, sizeof *job);
     job->id = record->job;
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) IF_JOB_##part(job->member = absent;)
+#include "core/job_state.def"
     job->wants = common_wants_join(&core->wants, wants);
     job->reserved_bytes = wants->request_bytes;
     job->reservation_source = wants->request_source;

@@ -80,7 +80,8 @@ static void open_store(struct world *world)
 static struct job_view *fold(struct world *world, struct record record)
 {
     record.at_ns = world->now_ns;
-    return views_fold(&world->daemon.views, NULL, &record);
+    require(core_apply(world->daemon.core, &record, NULL) == 0);
+    return views_fold(&world->daemon.views, world->daemon.core, &record);
 }
 
 static void submit(struct world *world)
@@ -93,8 +94,9 @@ static void submit(struct world *world)
     job_estimate_init(&estimate);
     spec.name = xstrdup("job");
     views_add(&world->daemon.views, record.job, &spec, &estimate);
-    record.submitted = (struct record_submitted){
-        .uid = (uint32_t)random_range(&world->random, 0, USERS - 1), .gpus = 1, .request_bytes = -1};
+    record.submitted = (struct record_submitted){.uid = (uint32_t)random_range(&world->random, 0, USERS - 1),
+                                                 .gpus = (uint32_t)random_range(&world->random, 1, 4),
+                                                 .request_bytes = -1};
     world->expected[record.submitted.uid].submitted++;
     require(fold(world, record));
 }
@@ -129,11 +131,9 @@ static void settle(struct world *world, struct job_view *view)
 static void leave(struct world *world, struct job_view *view, struct expected *expected)
 {
     struct record record = {.type = RECORD_EXITED, .job = view->id};
-    uint32_t gpus = view->placement_count;
-    int64_t started_ns = view->run->started_ns;
 
     record.exited.cause = (uint32_t)random_range(&world->random, EXIT_COMPLETED, EXIT_GPU_HANDLE);
-    expected->gpu_ns += (int64_t)gpus * (world->now_ns - started_ns);
+    expected->gpu_ns += (int64_t)view->placement_count * (world->now_ns - view->run->started_ns);
     require(fold(world, record));
     expected->oom_crashes += view->state == JOB_CRASHED && record.exited.cause == EXIT_GPU_OOM;
     expected->handle_crashes += view->state == JOB_CRASHED && record.exited.cause == EXIT_GPU_HANDLE;
@@ -147,10 +147,9 @@ static void live(struct world *world, struct job_view *view)
     switch (view->state) {
     case JOB_QUEUED:
         record.type = random_range(&world->random, 0, 5) ? RECORD_PLACED : RECORD_CANCELLED;
-        if (record.type == RECORD_PLACED) {
-            record.placed.count = (uint32_t)random_range(&world->random, 1, 4);
-            record.placed.reserved_bytes = GIB;
-        }
+        if (record.type == RECORD_PLACED)
+            record.placed = (struct record_placed){
+                .count = view->wants->gpus, .gpus = {0, 1, 2, 3}, .reserved_bytes = GIB, .fence_bytes = -1};
         require(fold(world, record));
         break;
     case JOB_PLACED:
@@ -233,8 +232,7 @@ static void restart(struct world *world)
     struct error err = {{0}};
     struct job_view *view, *next;
 
-    for (view = world->daemon.views.jobs; view; view = next) {
-        next = view->hh.next;
+    HASH_ITER (hh, world->daemon.views.jobs, view, next) {
         view->changed = false;
         if (job_state_ended(view->state))
             views_remove(&world->daemon.views, view);
@@ -287,14 +285,18 @@ static void live_on(struct world *world)
 static void run_world(void)
 {
     static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "store.mark", "lock"};
-    struct world world = {.random = {seed}, .directory = "/tmp/carma-totals-XXXXXX", .now_ns = NS_PER_SEC};
+    struct world world = {
+        .random = {seed}, .directory = "/tmp/carma-totals-XXXXXX", .now_ns = NS_PER_SEC, .daemon.core = core_new()};
 
     require(mkdtemp(world.directory) != NULL);
     open_store(&world);
+    for (struct record gpu = {.type = RECORD_GPU_BACK, .gpu.total_bytes = GIB}; gpu.gpu.gpu < 4; gpu.gpu.gpu++)
+        require(core_apply(world.daemon.core, &gpu, NULL) == 0);
     for (int step = 0; step < STEPS; step++)
         live_on(&world);
     store_close(world.daemon.store);
     totals_free(world.daemon.totals);
+    core_free(world.daemon.core);
     views_release(&world.daemon.views);
     for (size_t i = 0; i < array_size(names); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", world.directory, names[i]);

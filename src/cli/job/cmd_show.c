@@ -362,7 +362,7 @@ static void print_shown(const json_t *job)
 {
     static const struct {
         const char *name, *title;
-        enum { NUMBER, BYTES, PERCENT, DURATION, TIME } form;
+        enum { NUMBER, BYTES, PERCENT, DURATION, TIME, FLAG } form;
     } rows[] = {
 #define STATE(part, type, member, kind, name)
 #define SHOWN(part, type, member, kind, name, absent, form, title) {name, title, form},

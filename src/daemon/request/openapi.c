@@ -173,11 +173,12 @@ static void add_view(json_t *schema)
 {
 #define VIEW(part, type, member, first, form) form(#member)
 #include "daemon/view/view_fields.def"
-#define TIME     MOMENT
-#define NUMBER   OVER_0
-#define BYTES    OVER_0
-#define PERCENT  OVER_0
-#define DURATION OVER_0
+#define TIME       MOMENT
+#define NUMBER     OVER_0
+#define BYTES      OVER_0
+#define PERCENT    OVER_0
+#define DURATION   OVER_0
+#define FLAG(name) put(schema, name, named("bool", 4), true);
 #define STATE(part, type, member, kind, name)
 #define SHOWN(part, type, member, kind, name, absent, form, title) form(name)
 #include "core/job_state.def"

@@ -114,6 +114,9 @@ static struct job_view *add(struct views *views, uint64_t id)
     job_view_set_wants(view, views->no_wants);
 #define VIEW(part, type, member, first, form) IF_JOB_##part(view->member = first;)
 #include "daemon/view/view_fields.def"
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) IF_JOB_##part(view->member = absent;)
+#include "core/job_state.def"
     view->run = &view_never_ran;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)

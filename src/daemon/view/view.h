@@ -1,5 +1,6 @@
-/* The data of jobs that people are shown, ended ones included. It is folded from the same records that the core
- * applies, so that a restart rebuilds it. The core forgets a job that has ended; this does not. */
+/* The data of jobs that people are shown, ended ones included. After each record, what the core knows
+ * of its job is taken from the core, and the rest is folded from the record, so that a restart rebuilds it. The core
+ * forgets a job that has ended; this does not. */
 #ifndef CARMA_DAEMON_VIEW_VIEW_H
 #define CARMA_DAEMON_VIEW_VIEW_H
 
@@ -78,15 +79,17 @@ struct job_view {
     UT_hash_handle hh;
 #define VIEW(part, type, member, first, form) IF_JOB_##part(type member;)
 #include "daemon/view/view_fields.def"
-    uint32_t state;            /* enum job_state */
-    uint32_t stored_bytes;     /* of its submission, in the store */
-    uint32_t placement_count;  /* of `placements` */
+    uint32_t state; /* enum job_state */
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) IF_JOB_##part(type member;)
+#include "core/job_state.def"
+    bool hidden : 1;          /* its submission is not stored yet: it is shown to nobody */
+    bool withdrawn : 1;       /* it could not be stored, and was refused: nothing is left of it once it has ended */
+    bool has_script : 1;      /* the command is a script's, which the store keeps for as long as the job is known */
+    bool estimating : 1;      /* its capture is under way (daemon/capture/captures.h): not folded from records either */
+    uint32_t stored_bytes;    /* of its submission, in the store */
+    uint32_t placement_count; /* of `placements` */
     int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
-    bool hidden : 1;           /* its submission is not stored yet: it is shown to nobody */
-    bool withdrawn : 1;        /* it could not be stored, and was refused: nothing is left of it once it has ended */
-    bool has_script : 1;       /* the command is a script's, which the store keeps for as long as the job is known */
-    bool retry : 1;
-    bool estimating : 1; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
 };
 
 /* To be changed: made at the first call, which is the first placement, and freed with the view. */

@@ -1,5 +1,6 @@
-/* A job's view follows its records, and the core where a snapshot stands for them. */
-#include <inttypes.h>
+/* How this file works: views_fold takes from the core what that knows of the record's job (take_job), and folds the
+ * record into the rest, which the core does not have, or has in another meaning (view_fields.def). */
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "core/learn/learn.h"
@@ -15,14 +16,45 @@ static void set_state(struct views *views, struct job_view *view, uint32_t state
         views->counts[state]++;
 }
 
-/* Of a job that was never placed the core knows what the view has anyway. */
-static void take_shown(struct job_view *view, const struct job *job)
+static void take_placements(struct job_view *view, const struct job *job)
+{
+    if (view->placement_count != job->placement_count)
+        view->placements = xrealloc(view->placements, job->placement_count, sizeof *view->placements);
+    view->placement_count = job->placement_count;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        view->placements[i] = job->placements[i];
+        if (job->placements[i].observed_bytes > view->run->peak_bytes)
+            job_view_run(view)->peak_bytes = job->placements[i].observed_bytes;
+    }
+}
+
+/* What the core knows. What the job had on GPUs stays while it waits for its next run, and once it has ended. */
+static void take_job(struct job_view *view, const struct job *job)
 {
 #define STATE(part, type, member, kind, name)
 #define SHOWN(part, type, member, kind, name, absent, form, title)                                                     \
-    if (job->run->member != view->run->member)                                                                         \
-        job_view_run(view)->member = job->run->member;
+    IF_JOB_##part(view->member = job->member;)                                                                         \
+        IF_RUN_##part(if (job->run->member != view->run->member) job_view_run(view)->member = job->run->member;)
 #include "core/job_state.def"
+    if (!view->attempts || job_state_has_gpus(job->state)) {
+        view->reserved_bytes = job->reserved_bytes;
+        view->reservation_source = job->reservation_source;
+    }
+    if (!view->attempts) {
+        view->first_reserved_bytes = job->reserved_bytes;
+        view->first_reservation_source = job->reservation_source;
+    }
+    if (job->placement_count)
+        take_placements(view, job);
+}
+
+/* Not the workload, which the core does not know of jobs without GPUs. */
+static void take_wants(struct job_view *view, const struct job *job)
+{
+    struct record_submitted wants = *job->wants;
+
+    snprintf(wants.workload, sizeof wants.workload, "%s", job_view_workload(view));
+    job_view_set_wants(view, &wants);
 }
 
 static void take_run(struct job_view *view, const struct job *job)
@@ -40,20 +72,13 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     const struct record_submitted wants = job_submitted(job);
 
     set_state(views, view, job->state);
-    take_shown(view, job);
+    view->placement_count = 0;
+    take_job(view, job);
     job_view_set_wants(view, &wants);
-    view->submitted_ns = job->submitted_ns;
-    view->retry = job->retry;
     view->reserved_bytes = view->first_reserved_bytes = job->reserved_bytes;
     view->reservation_source = view->first_reservation_source = job->reservation_source;
     if (job->placed_ns || view->run != &view_never_ran)
         take_run(view, job);
-    view->placement_count = job->placement_count;
-    free(view->placements);
-    view->placements = job->placement_count ? xcalloc(job->placement_count, sizeof *view->placements) : NULL;
-    for (uint32_t i = 0; i < job->placement_count; i++)
-        view->placements[i] =
-            (struct job_placement){.gpu = job->placements[i].gpu, .observed_bytes = job->placements[i].observed_bytes};
     job_view_change(view);
     views_touch(views, view);
 }
@@ -64,15 +89,6 @@ static bool has_it(const struct views *views, const struct job_view *view)
     return view->as_of && views->seq <= view->as_of;
 }
 
-static void fold_memory(struct job_view *view, const struct record_memory *memory)
-{
-    for (uint32_t i = 0; i < view->placement_count; i++)
-        if (view->placements[i].gpu == memory->gpu && memory->bytes > view->placements[i].observed_bytes)
-            view->placements[i].observed_bytes = memory->bytes;
-    if (memory->bytes > view->run->peak_bytes)
-        job_view_run(view)->peak_bytes = memory->bytes;
-}
-
 static void fold_placed(struct job_view *view, const struct record_placed *placed, int64_t at_ns)
 {
     struct job_view_run *run = job_view_run(view);
@@ -80,22 +96,12 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     if (run->crashed_ns >= 0)
         run->relaunch_ns = at_ns - run->crashed_ns;
     run->crashed_ns = -1;
-    view->retry = placed->retry;
-    view->reserved_bytes = placed->reserved_bytes;
     run->process_limit_bytes = placed->fence_bytes;
     run->uuids_why = UUIDS_NOT_ASKED;
     run->moved_for = 0;
-    view->reservation_source = placed->reservation_source;
-    if (view->attempts++ == 0) {
-        view->first_reserved_bytes = view->reserved_bytes;
-        view->first_reservation_source = view->reservation_source;
-    }
+    view->attempts++;
     run->started_ns = -1;
     run->share = placed->share;
-    view->placement_count = placed->count;
-    view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
-    for (uint32_t i = 0; i < placed->count; i++)
-        view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
 }
 
 static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
@@ -165,40 +171,6 @@ static void fold_exited(struct job_view_run *run, const struct record_exited *ex
     run->handle_crashes += state == JOB_CRASHED && run->exit.cause == EXIT_GPU_HANDLE;
 }
 
-static void fold_reservation(struct job_view *view, const struct record_shrunk *reservation)
-{
-    view->reserved_bytes = reservation->reserved_bytes;
-    view->reservation_source = reservation->reservation_source;
-}
-
-/* Of one that waits; the reservation of one that runs follows in a record of its own. */
-static void fold_estimated(struct job_view *view, const struct record_estimated *estimated)
-{
-    struct record_submitted wants = job_view_wants(view);
-
-    wants.request_bytes = estimated->request_bytes;
-    wants.request_source = SOURCE_ESTIMATED;
-    if (estimated->smact_permille >= 0)
-        wants.smact_permille = estimated->smact_permille;
-    job_view_set_wants(view, &wants);
-    if (view->attempts)
-        return;
-    view->reserved_bytes = view->first_reserved_bytes = estimated->request_bytes;
-    view->reservation_source = view->first_reservation_source = SOURCE_ESTIMATED;
-}
-
-static void fold_edited(struct job_view *view, const struct record_edited *edited)
-{
-    struct record_submitted before = job_view_wants(view), wants = edited->wants;
-
-    memcpy(wants.workload, before.workload, sizeof wants.workload);
-    job_view_set_wants(view, &wants);
-    if (view->attempts)
-        return;
-    view->reserved_bytes = view->first_reserved_bytes = wants.request_bytes;
-    view->reservation_source = view->first_reservation_source = wants.request_source;
-}
-
 /* It depended on another in vain, or can never run. */
 static void fold_refused(struct views *views, struct job_view *view, uint64_t on)
 {
@@ -224,18 +196,16 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         return NULL;
     if (!job_state_runs(state) && view->run != &view_never_ran)
         end_run(view, record->at_ns);
+    if (job)
+        take_job(view, job);
     switch (record->type) {
     case RECORD_SUBMITTED:
         job_view_set_wants(view, &record->submitted);
-        view->reserved_bytes = view->first_reserved_bytes = record->submitted.request_bytes;
-        view->reservation_source = view->first_reservation_source = record->submitted.request_source;
-        view->submitted_ns = record->at_ns;
         break;
     case RECORD_ESTIMATED:
-        fold_estimated(view, &record->estimated);
-        break;
     case RECORD_EDITED:
-        fold_edited(view, &record->edited);
+        if (job)
+            take_wants(view, job);
         break;
     case RECORD_PLACED:
         fold_placed(view, &record->placed, record->at_ns);
@@ -243,18 +213,8 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     case RECORD_STARTED:
         fold_started(job_view_run(view), record->at_ns);
         break;
-    case RECORD_FIRST_USE:
-    case RECORD_OBSERVED:
-        fold_memory(view, &record->memory);
-        break;
     case RECORD_MOVED:
         fold_moved(job_view_run(view), &record->moved);
-        break;
-    case RECORD_SHRUNK:
-        fold_reservation(view, &record->shrunk);
-        break;
-    case RECORD_GROWN:
-        fold_reservation(view, &record->grown);
         break;
     case RECORD_EXPIRED:
         if (view->wants->deadline_ns)
@@ -275,8 +235,7 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
         break;
     case RECORD_REQUEUED:
         run = job_view_run(view);
-        view->retry = record->requeued.retry;
-        run->retries += view->retry;
+        run->retries += record->requeued.retry;
         fold_overuser(views, view, record->requeued.overuser);
         run->unfenced = record->requeued.unfenced;
         run->harmed += run->unfenced;
@@ -284,7 +243,7 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     case RECORD_REFUSED:
         fold_refused(views, view, record->refused.on);
         break;
-    case RECORD_RETURNED:
+    case RECORD_RETURNED: /* what the next lease is to ask for */
         view->reserved_bytes = record->returned.reserved_bytes;
         view->reservation_source = record->returned.reservation_source;
         fold_overuser(views, view, record->returned.overuser);
@@ -292,8 +251,6 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     default:
         break;
     }
-    if (job)
-        take_shown(view, job);
     if (view->state == JOB_REQUEUING && state == JOB_QUEUED)
         job_view_set_message(view, NULL); /* it would be of the run that was stopped */
     if (state == JOB_CRASHED && view->state != JOB_CRASHED)

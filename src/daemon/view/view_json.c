@@ -326,12 +326,14 @@ static void add_numbers(const struct job_view *view, json_t *json)
 #include "daemon/view/view_fields.def"
 #define TIME(name, value, known)   moment_set(json, name, nodetime_shown_ns((int64_t)(value)), known);
 #define NUMBER(name, value, known) json_object_set_new(json, name, integer_or_null((int64_t)(value), known));
+#define FLAG(name, value, known)   json_object_set_new(json, name, json_boolean(value));
 #define BYTES                      NUMBER
 #define PERCENT                    NUMBER
 #define DURATION                   NUMBER
 #define STATE(part, type, member, kind, name)
 #define SHOWN(part, type, member, kind, name, absent, form, title)                                                     \
-    form(name, view->run->member, view->run->member != (absent))
+    IF_JOB_##part(form(name, view->member, view->member != (absent)))                                                  \
+        IF_RUN_##part(form(name, view->run->member, view->run->member != (absent)))
 #include "core/job_state.def"
 }
 
@@ -373,7 +375,6 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "runs_by",
                         view->run->share ? json_string(share_mode_name(view->run->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
-    json_object_set_new(json, "retry", json_boolean(view->retry));
     json_object_set_new(json, "crashes", json_integer(view->run->crashes - view->run->harmed));
     json_object_set_new(json, "time_limit_ns",
                         integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));

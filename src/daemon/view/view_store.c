@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-/* The flat numeric members, by name. Those of a run are not there while it is view_never_ran. */
+/* The flat members, by name: numbers, and true or false. Those of a run are not there while it is view_never_ran. */
 static const struct number {
     const char *name;
     bool of_run; /* a member of view->run */
@@ -26,7 +26,7 @@ static const struct number {
 #define VIEW(part, type, member, first, form) OF_##part(member),
 #include "daemon/view/view_fields.def"
 #define STATE(part, type, member, kind, name)
-#define SHOWN(part, type, member, kind, name, absent, form, title) NUMBER(name, true, job_view_run, member),
+#define SHOWN(part, type, member, kind, name, absent, form, title) OF_##part(member),
 #include "core/job_state.def"
     OF_JOB(state),       OF_RUN(held.at_ns),           OF_RUN(held.bytes), OF_RUN(held.measured_bytes),
     OF_RUN(held.mib_ms), OF_RUN(held.measured_mib_ms),
@@ -41,25 +41,33 @@ static json_int_t get_number(const struct job_view *view, const struct number *n
     return number->size == sizeof(uint32_t) ? (json_int_t) * (const uint32_t *)at : *(const int64_t *)at;
 }
 
+static json_t *number_to_json(const struct job_view *view, const struct number *number)
+{
+    json_int_t value = get_number(view, number);
+
+    return number->size == sizeof(bool) ? json_boolean(value) : json_integer(value);
+}
+
 static int set_number(struct job_view *view, const struct number *number, const json_t *json)
 {
-    json_t *value = json_object_get(json, number->name);
+    const json_t *said = json_object_get(json, number->name);
+    json_int_t value = json_is_true(said) ? 1 : json_integer_value(said);
     void *at;
 
-    if (!value && number->of_run)
+    if (!said && number->of_run)
         return 0;
-    if (!json_is_integer(value) ||
-        (number->size < sizeof(int64_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
+    if (!(number->size == sizeof(bool) ? json_is_boolean(said) : json_is_integer(said)) ||
+        (number->size < sizeof(int64_t) && (value < 0 || value > UINT32_MAX)))
         return -EINVAL;
-    if (json_integer_value(value) == get_number(view, number))
+    if (value == get_number(view, number))
         return 0; /* as of any job that was never placed */
     at = (number->of_run ? (char *)job_view_run(view) : (char *)view) + number->offset;
     if (number->size == sizeof(bool))
-        *(bool *)at = json_integer_value(value);
+        *(bool *)at = value;
     else if (number->size == sizeof(uint32_t))
-        *(uint32_t *)at = (uint32_t)json_integer_value(value);
+        *(uint32_t *)at = (uint32_t)value;
     else
-        *(int64_t *)at = json_integer_value(value);
+        *(int64_t *)at = value;
     return 0;
 }
 
@@ -92,8 +100,7 @@ char *job_view_to_text(const struct job_view *view)
 
     for (size_t i = 0; i < array_size(numbers); i++)
         if (!numbers[i].of_run || view->run != &view_never_ran)
-            json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
-    json_object_set_new(json, "retry", json_boolean(view->retry));
+            json_object_set_new(json, numbers[i].name, number_to_json(view, &numbers[i]));
     json_object_set_new(json, "submitted", record_to_json(&submitted));
     json_object_set_new(json, "exited", view->run->exited ? record_to_json(&exited) : json_null());
     json_object_set_new(json, "user", text_or_null(job_view_user(view)));
@@ -150,7 +157,6 @@ static int get_all(struct job_view *view, const json_t *json)
         job_view_run(view)->exited = true;
         job_view_run(view)->exit = exited.exited;
     }
-    view->retry = json_is_true(json_object_get(json, "retry"));
     job_view_set_user(view, user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
     return 0;
