@@ -83,8 +83,10 @@ static const struct {
     {RECORD_STATE_MEASURE, "beside_uid", UINT32_MAX},
     {RECORD_STATE_USER, "share", 1},
     {RECORD_STATE_JOB, "granted_bytes", -1},
-    {RECORD_STATE_JOB, "fence_bytes", -1},
     {RECORD_STATE_JOB, "failed_gpu", RECORD_NO_GPU},
+#define STATE(part, type, member, kind, name)
+#define SHOWN(part, type, member, kind, name, absent, form, title) {RECORD_STATE_JOB, name, absent},
+#include "core/job_state.def"
 };
 
 /* What jobs have requested: from it follows where an older record has its reservation from. */

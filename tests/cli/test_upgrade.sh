@@ -5,7 +5,7 @@ start_node a100x4-40g 2000 # the store ends 81,000 s after a boot
 mkdir -m 700 "$STATE"
 (umask 077 && python3 -c 'import sqlite3, sys
 sqlite3.connect(sys.argv[2]).executescript(open(sys.argv[1]).read())' "$SOURCE/tests/golden/store-0.2.sql" "$STATE/store.db")
-expect_error 1 "has form 6, this carma reads 13: start carmad on it once" admin verify --state "$STATE"
+expect_error 1 "has form 6, this carma reads " admin verify --state "$STATE"
 start_daemon
 
 run queue --all --json

@@ -1,6 +1,6 @@
-/* The data of jobs that people are shown, ended ones included. After each record, what the core knows
- * of its job is taken from the core, and the rest is folded from the record, so that a restart rebuilds it. The core
- * forgets a job that has ended; this does not. */
+/* The data of jobs that people are shown, ended ones included. After each record, what the core
+ * knows of its job is taken from the core, and the rest is folded from the record, so that a restart rebuilds it. The
+ * core forgets a job that has ended; this does not. */
 #ifndef CARMA_DAEMON_VIEW_VIEW_H
 #define CARMA_DAEMON_VIEW_VIEW_H
 

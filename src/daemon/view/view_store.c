@@ -54,8 +54,8 @@ static int set_number(struct job_view *view, const struct number *number, const 
     json_int_t value = json_is_true(said) ? 1 : json_integer_value(said);
     void *at;
 
-    if (!said && number->of_run)
-        return 0;
+    if (!said)
+        return 0; /* it is as at first */
     if (!(number->size == sizeof(bool) ? json_is_boolean(said) : json_is_integer(said)) ||
         (number->size < sizeof(int64_t) && (value < 0 || value > UINT32_MAX)))
         return -EINVAL;
