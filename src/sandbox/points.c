@@ -117,10 +117,17 @@ static void add_entry(struct points *points, const char *path)
     }
 }
 
+static bool may_write(const char *path)
+{
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+/* An entry of a throw-away directory may be another's: it is shown whole, but what is written there needs more. */
 static bool is_covered(const struct points *points, const char *path)
 {
     for (size_t i = 0; i < points->count; i++)
-        if (points->items[i].kinds & POINT_WRITABLE && is_below(path, points->items[i].path))
+        if (points->items[i].kinds & POINT_WRITABLE && is_below(path, points->items[i].path) &&
+            may_write(points->items[i].path))
             return true;
     return false;
 }
@@ -152,7 +159,7 @@ static void add_named(struct points *points, char *path)
     if (!resolved || !resolved[1] || points_is_made_anew(resolved) || points_throw_away(resolved))
         return;
     add_entry(points, resolved);
-    if (faccessat(AT_FDCWD, resolved, W_OK, AT_EACCESS) == 0 && !is_covered(points, resolved))
+    if (may_write(resolved) && !is_covered(points, resolved))
         add(points, resolved, POINT_WRITABLE);
 }
 
