@@ -3,6 +3,7 @@ fails at once, as there is no network, and the reason names the address. Librari
 has no time for waiting."""
 
 import io
+import os
 import string
 import time
 import urllib.parse
@@ -37,6 +38,9 @@ def changes(stack, put, recorder):
             try:
                 return retrieve(url, filename, *args, **kwargs)
             except OSError as error:
+                if filename is not None and os.path.isfile(filename):
+                    recorder.doubt(f"{filename} cannot be downloaded again: it is taken as it is here", 50)
+                    return filename, {}
                 data = stood_in(url, error)
             if filename is None:
                 filename = url.rpartition("/")[2]

@@ -4,6 +4,7 @@ library that Debian lacks a few names stand here: those that are changed."""
 import contextlib
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import time
@@ -88,7 +89,8 @@ ROWS = (
      (lambda it: it.load("some/other", "resnet18"), OSError),
      (lambda it: torch.nn.Linear(2, 2).load_state_dict(it.load_state_dict_from_url("x")).missing_keys, [])),
     ("urllib.request", urllib.request, (lambda it: len(it.urlopen("http://a.invalid/x.txt").read()) > 1e6, True),
-     (lambda it: it.urlretrieve("http://a.invalid/set.tar"), OSError)),
+     (lambda it: it.urlretrieve("http://a.invalid/set.tar"), OSError),
+     (lambda it: it.urlretrieve("http://a.invalid/set.tar", shutil.copy(__file__, "set.tar"))[0], "set.tar")),
     ("requests.sessions", requests.sessions, (lambda it: it.Session().get("http://a.invalid/set.tar"), OSError),
      (lambda it: len(it.Session().get("http://a.invalid/x.txt").text) > 1e6, True)),
     ("time", time, (lambda it: it.sleep(4000) < 1, True)),  # before the next try
