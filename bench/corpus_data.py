@@ -1,6 +1,6 @@
 """What a user has on his machine by the time that he trains: the data, weights and caches that the commands of
 bench/corpus_commands look for, in the forms in which the libraries leave them. All of it is made here and small: as few
-samples as a batch needs, and weights that are holes in their files. What is not here: the files of CIFAR and STL10, whose
+samples as two steps need, and weights that are holes in their files. What is not here: the files of CIFAR and STL10, whose
 checksums the readers know, and COCO, whose reader is not installed.
 Usage: corpus_data.py HOME"""
 
@@ -116,7 +116,7 @@ def zeros(model):
 
 def shared(place):
     """The data sets that all of a machine's users have: ImageNet, VOC."""
-    classes(place / "imagenet/train", 8, 40)
+    classes(place / "imagenet/train", 8, 80)
     voc = place / "VOC/VOCdevkit/VOC2012"
     images(voc / "SegmentationClass", (500, 375), 16, "P")
     names = images(voc / "JPEGImages", (500, 375), 16)
