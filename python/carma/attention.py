@@ -3,6 +3,8 @@ made here. It is ATen's choice (sdp_utils.cpp) for compute capability 8.0: flash
 
 import torch
 
+from carma.versions import autocast_dtype
+
 FLASH_HEAD_LIMIT = 256
 MASK_ALIGNMENT = 8  # elements
 
@@ -62,8 +64,8 @@ def as_on_cuda(original):
     def scaled_dot_product_attention(
         query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
     ):
-        if torch.is_autocast_enabled("cuda"):
-            dtype = torch.get_autocast_dtype("cuda")
+        dtype = autocast_dtype()
+        if dtype is not None:
             query, key, value = (tensor.to(dtype) for tensor in (query, key, value))
             if attn_mask is not None and attn_mask.is_floating_point():
                 attn_mask = attn_mask.to(dtype)

@@ -52,7 +52,7 @@ class Follower:
                 self._step_without_optimizer()
             if self.batch is None:
                 self._begin(module, args, kwargs)
-        if self.batch is not None and recorder.device == "cuda" and torch.is_autocast_enabled("cuda"):
+        if self.batch is not None and recorder.device == "cuda" and torch.is_autocast_enabled():
             self.autocast = True
         if recorder.device == "cpu":
             for tensor in tensors_in(kwargs, tensors_in(args)):

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from carma import attention, compiler, device_0, recurrent
 from carma.divided import INITIALISED
 from carma.errors import CaptureError
-from carma.versions import CURRENT, OLDEST, torch_version
+from carma.versions import CURRENT, OLDEST, take_in_multi_tensor_forms, torch_version
 
 _registered = False
 
@@ -262,8 +262,6 @@ def _follow_backward(stack, recorder):
 def _as_if_cuda(stack):
     """Lets autocast and the optimizers' multi-tensor forms treat fake CUDA tensors as real ones, and a gradient scaler
     find no overflow."""
-    from torch.utils import _foreach_utils
-
     replace(
         stack,
         torch.amp.GradScaler,
@@ -271,12 +269,9 @@ def _as_if_cuda(stack):
         lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
     )
     replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
-    for name in ("init_gpu_context", "init_cuda_context"):  # would take a real one; the latter is of 2.4
+    for name in ("init_gpu_context", "init_cuda_context"):  # would take a real one; the latter is of 2.3 and 2.4
         replace(stack, fake_tensor, name, lambda *device: None)
-    optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
-    for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):
-        types_.append(FakeTensor)
-        stack.callback(types_.remove, FakeTensor)
+    take_in_multi_tensor_forms(FakeTensor, stack, replace)
     stack.enter_context(torch.autograd.set_multithreading_enabled(False))
 
 

@@ -3,6 +3,8 @@ pass, and only cuDNN knows its size. Here it is the gates and states of each ste
 
 import torch
 
+from carma.versions import autocast_dtype
+
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 KEPT = {"lstm": 6, "gru": 5, "rnn_tanh": 2, "rnn_relu": 2}  # numbers of each unit and step: gates, cell, output
 DOUBT = "cuDNN's reserve for recurrent layers is a formula's"
@@ -43,8 +45,8 @@ def as_cudnn(name, original, recorder):
         hidden, weights = (rest[1], rest[2]) if packed else (rest[0], rest[1])
         bidirectional = rest[7] if packed else rest[6]
         hidden = list(hidden) if isinstance(hidden, (list, tuple)) else [hidden]
-        if torch.is_autocast_enabled("cuda"):
-            dtype = torch.get_autocast_dtype("cuda")
+        dtype = autocast_dtype()
+        if dtype is not None:
             source, hidden = source.to(dtype), [value.to(dtype) for value in hidden]
             weights = [value.to(dtype) for value in weights]
         rows = source.shape[:-1].numel()
