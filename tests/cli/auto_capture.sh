@@ -10,9 +10,7 @@ chmod 755 "$PREFIX/lib/carma/carma-sandbox"
 
 # A command like any that trains: it goes on until it is told to stop.
 printf 'import pathlib, sys, time\nwhile not pathlib.Path("%s").exists():\n    time.sleep(0.05)\n' "$T/stop" >"$T/train.py"
-for name in later loop ranks network fails garbage cut bad nothing; do
-    cp "$T/train.py" "$T/$name.py"
-done
+for name in later loop ranks network fails garbage cut bad nothing; do cp "$T/train.py" "$T/$name.py"; done
 
 # requests: how many captures were begun; runs_now: how many of them run.
 requests() {
@@ -21,9 +19,7 @@ requests() {
 
 runs_now() {
     running=0
-    for file in "$FAKE"/request-*; do
-        ! kill -0 "${file##*-}" 2>/dev/null || running=$((running + 1))
-    done
+    for file in "$FAKE"/request-*; do ! kill -0 "${file##*-}" 2>/dev/null || running=$((running + 1)); done
     echo "$running"
 }
 

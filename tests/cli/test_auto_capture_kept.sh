@@ -78,17 +78,17 @@ captured 'needs the network' python3 network.py
 reused 18 'needs the network' python3 network.py
 echo '# edited' >>network.py
 captured 'needs the network' python3 network.py
-captured 'took longer than 120 s' python3 fails.py
-reused 21 'took longer than 120 s' python3 fails.py
-echo '# edited' >>fails.py
-captured 'took longer than 120 s' python3 fails.py
+captured 'ended with exit status 3' python3 fails.py
+reused 21 'ended with exit status 3' python3 fails.py
 captured 'imported torch' python3 nothing.py
-reused 24 'imported torch' python3 nothing.py
+reused 23 'imported torch' python3 nothing.py
+echo '# edited' >>nothing.py
+captured 'imported torch' python3 nothing.py
 
 # After a restart.
 restart_daemon --config /dev/null
 reused 11 'train.py, 5 s' python3 train.py --size 3 train.py
-reused 23 'took longer than 120 s' python3 fails.py
+reused 25 'imported torch' python3 nothing.py
 
 # What a capture without an answer leaves is nothing: its job ended before.
 before=$(requests)
@@ -101,9 +101,7 @@ job=28
 # Equal jobs that came before it began wait for the one capture. Nobody looks at the files again for them.
 run submit --parsable --hold -- python3 loop.py 1 loop.py
 until_requests $((before + 2))
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    run submit --parsable --hold -- python3 later.py
-done
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do run submit --parsable --hold -- python3 later.py; done
 looks=$(find "$FAKE" -name 'look-*' | wc -l)
 touch "$FAKE/go"
 run cancel 29
