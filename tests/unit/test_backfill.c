@@ -139,6 +139,19 @@ CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
     assert_goes_to(f, 5, "0");
 }
 
+/* Neither the head, which is retried, nor the starved one may come to its GPU: it would stand idle. */
+CORE_TEST(test_a_job_with_gpus_reserved_starts_behind_a_starved_one)
+{
+    begin(f, 1, 10 * GIB);
+    waits(f, 1, 39 * GIB);
+    waits(f, 1, 35 * GIB);
+    job_event(f, RECORD_HELD, 2);
+    starve(f);
+    job_event(f, RECORD_RELEASED, 2);
+    exits(f, 1, EXIT_MPS_FAULT, -1);
+    assert_goes_to(f, 3, "0");
+}
+
 /* With the second idle GPU, and not with the first. */
 CORE_TEST(test_a_job_of_several_gpus_is_found)
 {

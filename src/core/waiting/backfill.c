@@ -29,7 +29,7 @@ bool backfill_reaches(const struct core *core, const struct job *job, int64_t no
     uint32_t count;
     struct line **lines = order_lines(core, now_ns, &count);
 
-    if (job == head || !core->config.backfill || core->config.order == ORDER_FAIR)
+    if (job == head || job->id == core->reserved_job || !core->config.backfill || core->config.order == ORDER_FAIR)
         return job == head || core->config.backfill;
     if (turn_is_before(last_turn(core, head, now_ns), job->turn))
         return false;
@@ -223,6 +223,17 @@ static void look_at_others(struct pass *pass, const struct job *head, struct ord
     }
 }
 
+/* In the order of arrival others may have come before it since it was the head, as a retry does. Not even a starved one
+ * of them may come to its GPUs, which would stand idle. */
+static bool place_reserved(const struct pass *pass)
+{
+    struct core *core = pass->core;
+    struct job *job = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
+
+    return job && core->config.order == ORDER_FIFO && job_is_eligible(core, job, NULL) &&
+           core_decision_due(core, pass->now_ns) && core_place(core, job, pass->now_ns, pass->out);
+}
+
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct pass pass = {.core = core, .now_ns = now_ns, .out = out, .openings = core->openings};
@@ -235,5 +246,5 @@ bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
     if (reserve_gpus(core, head, now_ns, out))
         return true;
     look_at_others(&pass, head, last_turn(core, head, now_ns));
-    return pass.moved;
+    return place_reserved(&pass) || pass.moved;
 }

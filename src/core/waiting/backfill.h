@@ -14,7 +14,8 @@ struct record_list;
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out);
 
 /* Whether a pass may come to a waiting job that is eligible. It may come to the head. With backfill it may also come to
- * all others; in the order of arrival, to those without a starved job before them, the head apart. */
+ * all others; in the order of arrival, to the one that has GPUs reserved and to those without a starved job before
+ * them, the head apart. */
 bool backfill_reaches(const struct core *core, const struct job *job, int64_t now_ns);
 
 #endif
