@@ -21,12 +21,8 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     start_node "$(profile_of "$driver")" 100
     start
     runs 1 -G 3 --exclusive -- sleep 100000 # so that the others have one GPU
-    for job in 2 3; do
-        run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 2000
-    done
-    for job in 2 3; do
-        until_field $job placements.0.observed_bytes $((4 << 30))
-    done
+    for job in 2 3; do run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 2000; done
+    for job in 2 3; do until_field $job placements.0.observed_bytes $((4 << 30)); done
     expect_field 3 placements.0.uuid "$(field 2 placements.0.uuid)"
     until_controls 2
     expect_ok wait 2 3
