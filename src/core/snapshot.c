@@ -149,8 +149,8 @@ static void take_user(const struct user *user, int64_t at_ns, struct record_list
 
     take_prior(user, user->own, at_ns, out);
     take_prior(user, user->told, at_ns, out);
-    if (!user->retries && !user->share_faulted && !user->use && !user->held_permille && user->share == 1 &&
-        !user->kept_ns && !user->group)
+    if (!user->retries && !user->share_faulted && !user->use && !user->use_ns && !user->held_permille &&
+        user->share == 1 && !user->kept_ns && !user->group)
         return;
     record.state_user = (struct record_state_user){.uid = user->uid,
                                                    .retries_ns = user->retries_ns,
