@@ -24,8 +24,6 @@
 enum {
     ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
     FIRST_DELAY_S = 5,
-    ELSEWHERE_DELAY_S = 1,
-    RETRY_DELAY_S = 3, /* a start in the second of the kill is refused: "credential revoked" */
     MOST_RETRIES = 5,
     FORGET_AFTER_S = 7 * 86400,
 };
@@ -328,10 +326,8 @@ static int64_t delay_of(const struct order *order)
 {
     int64_t delay_s = FIRST_DELAY_S, times = times_of(order, "refused");
 
-    if (order->answer)
-        return RETRY_DELAY_S;
-    if (times_of(order, "excluded"))
-        return ELSEWHERE_DELAY_S;
+    if (order->answer || times_of(order, "excluded"))
+        return WAITING_LEAST_S;
     for (int64_t i = 1; i < times && delay_s < WAITING_LONGEST_S; i++)
         delay_s *= 2;
     return delay_s < WAITING_LONGEST_S ? delay_s : WAITING_LONGEST_S;

@@ -128,6 +128,7 @@ static int let_node_again(const struct agent *agent, const struct slurm_job *slu
  * of ours is its user's wish. */
 static void look_at(const struct agent *agent, uint32_t job, bool excluded, bool was_refused)
 {
+    char soon[16];
     struct slurm_job slurms;
     struct error err;
     int rc = slurm_show_job(job, &slurms, &err);
@@ -138,8 +139,11 @@ static void look_at(const struct agent *agent, uint32_t job, bool excluded, bool
         spool_put(agent->spool, job, excluded_since, now_s);
     else if (excluded && (rc == -ENOENT || (waits && !let_node_again(agent, &slurms))))
         spool_forget(agent->spool, job, excluded_since);
-    if (was_refused && waits && !slurms.held && slurms.begin_s > now_s && slurms.begin_s <= now_s + WAITING_LONGEST_S)
-        slurm_update(slurms.whole, "StartTime", "now");
+    if (was_refused && waits && !slurms.held && slurms.begin_s > now_s + WAITING_LEAST_S &&
+        slurms.begin_s <= now_s + WAITING_LONGEST_S) {
+        snprintf(soon, sizeof soon, "now+%d", WAITING_LEAST_S);
+        slurm_update(slurms.whole, "StartTime", soon);
+    }
     if (was_refused && !waits && (!rc || rc == -ENOENT))
         spool_forget(agent->spool, job, refused);
 }

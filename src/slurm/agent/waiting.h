@@ -8,7 +8,8 @@
 #include "slurm/agent/agent.h"
 #include "slurm/agent/slurm.h"
 
-enum { WAITING_LONGEST_S = 300 };
+/* Before that a start is refused by the node where the last one was killed: "credential revoked". */
+enum { WAITING_LEAST_S = 3, WAITING_LONGEST_S = 300 };
 
 /* EXCLUDE_A_WHILE: the node has no room now. EXCLUDE_UNLESS_LAST: until the job has run. Both where another node could
  * take the job, else all nodes may again. EXCLUDE_FOR_GOOD: the node can never hold it. */
