@@ -70,8 +70,9 @@ def check_job(node, submission, job, by_name, may_be_lost):
     state = job["state"]
     if submission.after:
         wrong += check_turn(node, submission, launches, state, by_name)
-    if submission.attached and state in ("COMPLETED", "FAILED") and submission.attached.returncode not in (last, NOT_ASKED):
-        wrong.append(f"ended with {last}, and carma run with {submission.attached.returncode}")
+    told = max(job["exit_status"] or 0, state != "COMPLETED")  # of a job that was killed, the witness tells nothing
+    if submission.attached and submission.attached.returncode not in (told, NOT_ASKED):
+        wrong.append(f"is {state} with {job['exit_status']}, and carma run ended with {submission.attached.returncode}")
     if state == "REFUSED" and submission.after:
         return wrong
     if state not in LEDGER:
@@ -131,11 +132,10 @@ def check_end(node):
 def check_gpus(node):
     """The monitor may have been lost or hung until just now: its readings are waited for."""
     end = time.monotonic() + READING_SECONDS
-    while True:
-        busy = [gpu for gpu in node.get("/v1/gpus")["gpus"] if gpu["jobs"] or gpu["processes"] or gpu["unmanaged_bytes"]]
-        if not busy or time.monotonic() > end:
-            return [f"GPU {gpu['index']} is not free: {gpu}" for gpu in busy]
+    while (busy := [gpu for gpu in node.get("/v1/gpus")["gpus"]
+                    if gpu["jobs"] or gpu["processes"] or gpu["unmanaged_bytes"]]) and time.monotonic() < end:
         time.sleep(0.1)
+    return [f"GPU {gpu['index']} is not free: {gpu}" for gpu in busy]
 
 
 def check_runs(node, jobs, may_be_lost):
