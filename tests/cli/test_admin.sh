@@ -11,9 +11,7 @@ start_all a100x4-40g 600
 # Enough records for a snapshot: each of these is submitted, held, released and cancelled.
 run submit --parsable --hold -J kept -- true
 for i in 1 2 3 4 5 6 7 8; do
-    for _ in 1 2 3 4 5 6 7 8; do
-        run submit --parsable --hold -- true
-    done
+    for _ in 1 2 3 4 5 6 7 8; do run submit --parsable --hold -- true; done
     run release "$((8 * i - 6))-$((8 * i + 1))"
     run hold "$((8 * i - 6))-$((8 * i + 1))"
     run cancel "$((8 * i - 6))-$((8 * i + 1))"

@@ -4,9 +4,7 @@
 start_all h200x1 60 --config /dev/null
 export PYTHONPATH="$SOURCE/tests/cli" PYTHONDONTWRITEBYTECODE=1
 
-for _ in 1 2 3; do
-    expect_ok submit --exclusive -- true
-done
+for _ in 1 2 3; do expect_ok submit --exclusive -- true; done
 run wait 1-3
 run submit --exclusive --gpu-memory 1G -- "$TRAIN" --memory 100M --seconds 100000
 run submit --hold -- true

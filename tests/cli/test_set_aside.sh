@@ -19,9 +19,7 @@ until_field 8 state COMPLETED
 
 # A snapshot, so that there are rows of states: each of these is submitted, held, released and cancelled.
 for i in 1 2 3 4 5 6 7 8; do
-    for _ in 1 2 3 4 5 6 7 8; do
-        run submit --parsable --hold -- true
-    done
+    for _ in 1 2 3 4 5 6 7 8; do run submit --parsable --hold -- true; done
     run release "$((8 * i + 2))-$((8 * i + 9))"
     run hold "$((8 * i + 2))-$((8 * i + 9))"
     run cancel "$((8 * i + 2))-$((8 * i + 9))"

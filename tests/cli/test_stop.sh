@@ -33,9 +33,7 @@ run submit --parsable -- sh deaf.sh
 until_file stray.pid && until_file deaf.pid
 group=$(status_of 1 cgroup)
 expect_ok cancel 1
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-    run cancel 1
-done
+for _ in 1 2 3 4 5 6 7 8 9 10; do run cancel 1; done
 until_field 1 state CANCELLED
 [ "$(python3 -c 'import sqlite3, sys
 print(sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM record WHERE type IN (\"cancelled\", \"timer\")").fetchone()[0])' \

@@ -36,13 +36,9 @@ until_field 4 state LOST
 gone killed
 expect_ok cancel 1 2
 again_after_kill --set grace=8s
-for number in 1 2; do
-    until_field "$number" state CANCELLED
-done
+for number in 1 2; do until_field "$number" state CANCELLED; done
 until_field 3 exit_cause timeout
-for name in deaf polite late; do
-    gone "$name"
-done
+for name in deaf polite late; do gone "$name"; done
 grep -qx saved polite.out || fail "a job that heeds SIGTERM said: $(cat polite.out)"
 said 1 "job 2: its shepherd $polite is stopped: carmad ends its processes"
 said 3 "is stopped: carmad ends its processes"

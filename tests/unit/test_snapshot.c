@@ -246,6 +246,16 @@ CORE_TEST(test_workloads_are_bounded)
     }
 }
 
+CORE_TEST(test_since_when_a_user_has_used_nothing_is_kept)
+{
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
+
+    starts_with(f, submit(f, 1, GIB));
+    exits(f, 1, EXIT_COMPLETED, -1);
+    CLEANUP(drop_core) struct core *again = restored(f, &snapshot);
+    assert_int_equal(core_users(again)->use_ns, f->now_ns);
+}
+
 CORE_TEST(test_open_jobs_of_an_array_are_counted_anew)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
