@@ -127,7 +127,7 @@ class Carma(Cluster):
         self.start("carmad-" + node, [
             self.prefix / "bin/carmad", "--state", self.dir / node / "state", "--socket", self.socket(node),
             "--config", "/dev/null", "--set", f"nvml_library={vnode}/libnvidia-ml.so.1",
-            "--set", f"mps_control={vnode}/nvidia-cuda-mps-control", "--set", "engine=slurm", "--set", "gate=memory",
+            "--set", f"mps_control={vnode}/nvidia-cuda-mps-control", "--set", "engine=slurm", "--set", "max_slowdown=3",
             *(word for setting in self.settings for word in ("--set", setting))],
             CARMA_VNODE=str(self.vnode(node)))
 

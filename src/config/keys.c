@@ -87,8 +87,8 @@ const struct key config_keys[] = {
     {"shrink_after", DURATION, offsetof(struct config, core.shrink_after_ns), 0, MINUTES(1440), NULL,
      "when a reservation shrinks to the job's observed memory and a tenth more (0s: never)"},
     {"gate", CHOICE, offsetof(struct config, core.gate), 0, 0, gates,
-     "the figures that close a GPU to a job: all known ones; or memory, and turns of several users' MPS servers that "
-     "gain too little, while SM activity and slowdown only rank GPUs"},
+     "the figures that close a GPU to a job: all known ones; or memory alone, and SM activity and slowdown only rank "
+     "GPUs"},
     {"shares", USER_SHARES, offsetof(struct config, user_shares), 0, 4000, NULL,
      "the users' shares of the GPUs under fair turns, as alice=3, 12002=2, and those of groups, as @vision=4; others "
      "have 1, or what carma admin share gave them"},

@@ -27,7 +27,6 @@ enum order { ORDER_FIFO, ORDER_FAIR };
 
 /* The reasons that close a GPU to a job. ALL: all known figures. MEMORY: its memory alone, so that SM activity and
  * slowdown only rank GPUs. For jobs that a cluster's scheduler has counted by memory, and would only send again. */
-/* GATE_MEMORY: and the turns of several users' servers, where they gain too little. */
 enum gate { GATE_ALL, GATE_MEMORY };
 
 /* Limits of one user at a time; 0: no limit. */

@@ -31,15 +31,16 @@ static bool is_beyond_bound(const struct slowdown *with, int32_t bound)
 
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    struct slowdown with = slowdown_predict(core, gpu, job);
+    int32_t bound = gpu_slowdown_bound(core, job, gpu);
+    struct slowdown with;
 
-    if (core_gates_slowdown(core) && is_beyond_bound(&with, gpu_slowdown_bound(core, job, gpu)))
+    if (core->config.gate == GATE_MEMORY)
+        return REASON_NONE;
+    with = slowdown_predict(core, gpu, job);
+    if (is_beyond_bound(&with, bound))
         return with.measured ? REASON_PAIR : REASON_SLOWDOWN;
     /* GPUs are reserved for a job, whether it gains much there or not. */
     if (job->id == core->reserved_job || slowdown_pays(core, gpu, &with))
-        return REASON_NONE;
-    /* By memory alone jobs take turns, but not with another user's where each user has a server of his own. */
-    if (!core_gates_slowdown(core) && (with.turns < 2 || sharing_mode_of(core, job, gpu) != SHARE_MPS))
         return REASON_NONE;
     return with.measured ? REASON_PAIR : REASON_TURNS;
 }
@@ -251,11 +252,9 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_SETTLING;
     if (gpu_free_bytes(core, gpu) < job_needed_bytes_on(core, job, gpu))
         return REASON_MEMORY;
-    if (core->policy->waives_load)
+    if (core->policy->waives_load || core->config.gate == GATE_MEMORY)
         return REASON_NONE;
-    if (core_gates_slowdown(core) && seen_beyond_bound(core, gpu))
+    if (core->policy->predicts && seen_beyond_bound(core, gpu))
         return REASON_SLOWED;
-    if (core->policy->predicts)
-        return prediction_verdict(core, job, gpu);
-    return core->config.gate == GATE_MEMORY ? REASON_NONE : load_verdict(core, gpu);
+    return core->policy->predicts ? prediction_verdict(core, job, gpu) : load_verdict(core, gpu);
 }

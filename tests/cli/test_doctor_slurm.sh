@@ -96,7 +96,7 @@ only() {
 
 start_node a100x4-40g 20
 sane_slurm
-settings 'engine = slurm' 'gate = memory'
+settings 'engine = slurm'
 start_daemon --config carma.conf
 run doctor --root "$ROOT" --config carma.conf
 grep -qE 'plugstack|gpumem' "$T/out" && fail "without --slurm it looks at Slurm: $(cat "$T/out")"
@@ -135,11 +135,11 @@ only 'skip Slurm hosts: n2: not reached by ssh'
 
 # ---- Settings, the agent ----
 sane_slurm
-settings 'engine = local'
-only 'fail Slurm engine: engine = local' 'warn Slurm gate: gate = all'
-found '-> write engine = slurm into carma.conf' '-> write gate = memory into carma.conf'
+settings 'engine = local' 'gate = memory'
+only 'fail Slurm engine: engine = local' 'warn Slurm gate: gate = memory'
+found '-> write engine = slurm into carma.conf' '-> write max_slowdown = 3 into carma.conf'
 expect_status 1
-settings 'engine = slurm' 'gate = memory'
+settings 'engine = slurm'
 echo carma-slurmd >"$ROOT/proc/70/comm"
 only 'fail Slurm agent: carma-slurm-agent does not run'
 

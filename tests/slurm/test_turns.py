@@ -8,7 +8,7 @@ from lab import GPUS, NODES, Lab, skip_where_impossible, until
 
 
 class Users(Lab):
-    sharing = ("share=auto", "mps_control={lab.build}/src/vnode/nvidia-cuda-mps-control")
+    sharing = ("gate=all", "share=auto", "mps_control={lab.build}/src/vnode/nvidia-cuda-mps-control")
 
 
 skip_where_impossible()

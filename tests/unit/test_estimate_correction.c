@@ -204,39 +204,6 @@ TEST(correction_fades_outside_its_training)
     assert_true(correction.spread > 0.01 && correction.spread < 0.1);
 }
 
-TEST(features_of_hostile_programs_are_finite)
-{
-    const struct program_conv conv = {.pass = CONV_FORWARD,
-                                      .element_bytes = 255,
-                                      .rank = 3,
-                                      .step = 1,
-                                      .batch = INT64_MAX,
-                                      .in_channels = INT64_MAX,
-                                      .out_channels = INT64_MAX,
-                                      .groups = 1,
-                                      .in = {INT32_MAX, INT32_MAX, INT32_MAX},
-                                      .out = {INT32_MAX, INT32_MAX, INT32_MAX},
-                                      .kernel = {INT32_MAX, INT32_MAX, INT32_MAX},
-                                      .stride = {INT32_MIN, -1, 0}};
-    const struct program_conv empty = {.pass = CONV_FORWARD, .step = 1};
-    struct program program;
-    struct features features;
-    float activity[UTILISATION_COUNT];
-
-    for (int hostile = 0; hostile < 2; hostile++) {
-        program_init(&program);
-        program_conv(&program, hostile ? &conv : &empty, (struct program_event){.step = 1});
-        program.parameter_bytes = program.activation_elements = program.batch_size = hostile ? INT64_MAX : INT64_MIN;
-        features_compute(&features, &program, machine_profile_builtin(0));
-        utilisation_features_compute(activity, &program);
-        for (int i = 0; i < FEATURE_COUNT; i++)
-            assert_true(isfinite(features.values[i]));
-        for (int i = 0; i < UTILISATION_COUNT; i++)
-            assert_true(isfinite(activity[i]));
-        program_release(&program);
-    }
-}
-
 TEST(programs_have_families)
 {
     CLEANUP(program_release) struct program program = {.conv_count = 1, .attentions = 1};
@@ -281,8 +248,15 @@ QUESTION_TEST(published_runs_are_met)
 
 QUESTION_TEST(parts_sum_to_the_best_guess)
 {
+    struct machine_profile other = *question.profile;
+
     complete_vgg16(true);
+    other.context_bytes -= 100 * MIB;
+    question.profile = &other;
+    int64_t less = answer().median_bytes;
+    other.context_bytes += 100 * MIB;
     result = answer();
+    assert_near(result.median_bytes - less, 100 * MIB, MIB);
     assert_true(result.has_parts);
     int64_t sum = result.fragmentation_bytes + result.context_bytes + result.correction_bytes;
     for (int i = 0; i < MEMORY_CATEGORY_COUNT; i++)

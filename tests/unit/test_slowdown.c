@@ -113,30 +113,26 @@ CORE_TEST(test_turns_are_taken_where_that_pays)
     assert_int_equal(there(f).turns, 2);
 }
 
-/* By memory alone no bound is kept, but users' servers take turns only where that pays, or for a lease that starves. */
-CORE_TEST(test_turns_by_memory_alone)
+/* They are taken for a lease whose job has waited in vain for so long that it starves. */
+CORE_TEST(test_a_starved_lease_takes_turns)
 {
-    struct record starved = wants(1, GIB), slice = wants(1, GIB);
-    uint64_t jobs[5];
+    struct record leases[2] = {wants(1, GIB), wants(1, GIB)};
+    uint64_t jobs[3];
 
     only_gpu(f, SHARE_AUTO, 0);
-    bound(f, 1500);
-    change(f, gate, GATE_MEMORY);
+    bound(f, 0);
+    change(f, order, ORDER_FAIR);
     jobs[0] = submit_active(f, ADA, 900);
-    jobs[1] = submit_active(f, ADA, 900);
-    jobs[2] = submit_active(f, BOB, 900);
     decide(f);
-    assert_true(runs(f, jobs[0]) && runs(f, jobs[1]));
-    assert_int_equal(core_reason(f->core, jobs[2], f->now_ns).code, REASON_TURNS);
-    slice.submitted.share = SHARE_TIME_SLICE; /* its user says so */
-    jobs[3] = submit_record(f, slice);
-    starved.submitted.uid = 9;
-    starved.submitted.smact_permille = 900;
-    starved.submitted.external = true;
-    starved.submitted.waited_ns = f->core->config.starvation_timeout_ns;
-    jobs[4] = submit_record(f, starved);
-    decide(f);
-    assert_true(runs(f, jobs[3]) && runs(f, jobs[4]) && !runs(f, jobs[2]));
+    for (int i = 0; i < 2; i++) {
+        leases[i].submitted.uid = BOB;
+        leases[i].submitted.smact_permille = 900;
+        leases[i].submitted.external = true;
+        leases[i].submitted.waited_ns = f->core->config.starvation_timeout_ns - !i;
+        jobs[i + 1] = submit_record(f, leases[i]);
+        decide(f);
+        assert_int_equal(runs(f, jobs[i + 1]), i);
+    }
 }
 
 /* Activities of ADA's processes, then of BOB's; 0 ends each. The reference is the formula in floating point. */

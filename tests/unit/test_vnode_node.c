@@ -192,34 +192,6 @@ TEST_BETWEEN(stopped_holder_is_waited_for_only_so_long, setup, teardown)
     close(ready[1]);
 }
 
-/* Processes that all change the state at once lose nothing. */
-TEST_BETWEEN(many_at_once, setup, teardown)
-{
-    pid_t pids[4];
-
-    for (int i = 0; i < 4; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0) {
-            struct node_slot wanted = wish(2);
-            static struct shortage shortage;
-            struct attachment attachment;
-
-            if (attach_begin(&attachment, &f.node, &wanted, NULL) < 0)
-                _exit(1);
-            for (int64_t bytes = 1; bytes <= 200; bytes++)
-                if (attach_hold(&attachment, &bytes, &shortage, NULL) < 0)
-                    _exit(1);
-            for (;;)
-                pause();
-        }
-    }
-    for (int i = 0; i < 5000 && fixture_used(&f, 2) != 4 * 200; i++)
-        sleep_wall_ms(1);
-    assert_int_equal(fixture_used(&f, 2), 4 * 200);
-    for (int i = 0; i < 4; i++)
-        end(pids[i]);
-}
-
 TEST_BETWEEN(visible_gpus, setup, teardown)
 {
     const struct node_file *file = f.node.file;

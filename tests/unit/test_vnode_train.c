@@ -93,19 +93,6 @@ TEST_BETWEEN(alone_takes_its_time, setup, teardown)
     }
 }
 
-/* Another holds the node's lock for longer than NVML waits for it: a busy machine, which ends no training. */
-TEST_BETWEEN(held_lock_ends_no_training, setup, teardown)
-{
-    struct job job = start("a", "0", "--memory 5G --sm-activity 0.5 --seconds 1000");
-    struct node_bank *bank;
-
-    wait_for_memory(0, 5 * GIB);
-    assert_int_equal(node_begin(&f.node, &bank), 0);
-    sleep_wall_ms(NODE_LOCK_WALL_NS / NS_PER_MS * 3 / 2); /* its work ends meanwhile */
-    node_abandon(&f.node);
-    assert_int_equal(finish(&job, NULL, NULL), 0);
-}
-
 /* Two that begin together slow each other down by A/U, on MPS and with time-slicing (docs/contention.md). */
 static void two_share(bool mps)
 {
@@ -199,25 +186,6 @@ TEST_BETWEEN(checkpoint_is_gone_on_from, setup, teardown)
     assert_non_null(strstr(out, "goes on from a checkpoint"));
     assert_true(activity_seconds(0) - before < 0.5 * (1500 - 100) + 1);
     assert_int_equal(access(path, F_OK), -1); /* nothing to go on from */
-}
-
-TEST_BETWEEN(several_gpus, setup, teardown)
-{
-    struct job job = start("a", "2,3", "--gpus 2 --memory 3G --sm-activity 0.5 --seconds 100000");
-
-    wait_for_memory(2, 3 * GIB);
-    wait_for_memory(3, 3 * GIB);
-    assert_int_equal(fixture_used(&f, 0), 0);
-    kill(job.pid, SIGTERM);
-    finish(&job, NULL, NULL);
-    /* A trace's row may say other GPUs and another run time than its workload does. */
-    job =
-        start("a", "0,1", "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 --seconds 1000");
-    wait_for_memory(0, 4783 * MIB);
-    wait_for_memory(1, 4783 * MIB);
-    assert_int_equal(finish(&job, NULL, NULL), 0);
-    assert_near(activity_seconds(0), 622, 0.01);
-    assert_near(activity_seconds(1), 622, 0.01);
 }
 
 static void refused(const char *gpus, const char *options, int expected, const char *complaint)

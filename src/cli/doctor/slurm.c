@@ -52,11 +52,13 @@ static void check_settings(struct doctor *doctor)
                     "engine = local: users submit to carmad, past Slurm's queue");
     else
         doctor_find(doctor, "Slurm engine", DOCTOR_OK, NULL, "engine = slurm");
-    if (doctor->config.core.gate != GATE_MEMORY)
-        doctor_find(doctor, "Slurm gate", DOCTOR_WARN, "write gate = memory into carma.conf, and restart carmad",
-                    "gate = all: carmad refuses jobs for what Slurm does not count, and they go back to the queue");
+    if (doctor->config.core.gate == GATE_MEMORY && doctor->config.share.mode != SHARE_TIME_SLICE)
+        doctor_find(doctor, "Slurm gate", DOCTOR_WARN,
+                    "write max_slowdown = 3 into carma.conf in place of gate, and restart carmad",
+                    "gate = memory: jobs on a GPU slow one another without a bound");
     else
-        doctor_find(doctor, "Slurm gate", DOCTOR_OK, NULL, "gate = memory");
+        doctor_find(doctor, "Slurm gate", DOCTOR_OK, NULL, "gate = %s",
+                    doctor->config.core.gate == GATE_MEMORY ? "memory" : "all");
 }
 
 /* ---- The plugin ---- */
