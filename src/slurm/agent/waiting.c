@@ -1,9 +1,9 @@
 /* How this file works: a node that has no room for a job leaves it to the others: it is "excluded" until a lease ends
  * there, and for some minutes at most. For what cannot be seen from here, such as the job's features or a reservation,
- * may rule out all others, and Slurm never starts a job without a node. Where no other is left, all may have it again,
- * and it waits for a time that grows with each refusal, or until a lease ends on one of them. That a node has "refused"
- * it, so often, and "excluded" it, since when, are facts of its spool. waiting_look() goes by them. Slurm shortens
- * lists, "n1,n2" to "n[1-2]": they are read name by name. */
+ * may rule out all others, and Slurm never starts a job without a node. The last one that is left is not excluded:
+ * there the job waits for a time that grows with each refusal, or until a lease ends. What its user excludes stays so.
+ * That a node has "refused" it, so often as the last one, and "excluded" it, since when, are facts of its spool.
+ * waiting_look() goes by them. Slurm shortens lists, "n1,n2" to "n[1-2]": they are read name by name. */
 #include "slurm/agent/waiting.h"
 
 #include <ctype.h>
@@ -98,11 +98,9 @@ bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm
         if (other || how == EXCLUDE_FOR_GOOD) {
             join(lists.excluded.text, agent->node, &list);
             strbuf_printf(&list, "%s%s", list.length > 0 ? "," : "", agent->node);
+            if (!slurm_update(slurms->name, "ExcNodeList", list.text) && how == EXCLUDE_A_WHILE)
+                spool_put(agent->spool, job, excluded_since, time(NULL));
         }
-        if (slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "") || !other)
-            spool_forget(agent->spool, job, excluded_since);
-        else if (how == EXCLUDE_A_WHILE)
-            spool_put(agent->spool, job, excluded_since, time(NULL));
     }
     strbuf_release(&lists.excluded);
     strbuf_release(&nodes);

@@ -11,8 +11,8 @@
 /* Before that a start is refused by the node where the last one was killed: "credential revoked". */
 enum { WAITING_LEAST_S = 3, WAITING_LONGEST_S = 300 };
 
-/* EXCLUDE_A_WHILE: the node has no room now. EXCLUDE_UNLESS_LAST: until the job has run. Both where another node could
- * take the job, else all nodes may again. EXCLUDE_FOR_GOOD: the node can never hold it. */
+/* EXCLUDE_A_WHILE: the node has no room now. EXCLUDE_UNLESS_LAST: until the job has run. Both where another node is
+ * left to it. EXCLUDE_FOR_GOOD: the node can never hold it. */
 enum exclusion { EXCLUDE_A_WHILE, EXCLUDE_UNLESS_LAST, EXCLUDE_FOR_GOOD };
 
 /* Excludes this node, for a job that slurmd and the spool know by the number `job`. One that names its nodes gets no
