@@ -28,7 +28,7 @@ static bool is_time_limit(const struct record_submitted *wants)
 /* Only a lease has a time to wait; it is never held. */
 static bool is_lease_or_local(const struct record_submitted *wants)
 {
-    return is_interval(wants->max_wait_ns) && wants->waited_ns >= 0 &&
+    return is_interval(wants->max_wait_ns) && is_interval(wants->waited_ns) &&
            (wants->external ? !wants->held : wants->max_wait_ns == 0 && wants->waited_ns == 0);
 }
 

@@ -9,25 +9,23 @@ from lab import GPUS, NODES, Lab, skip_where_impossible, until
 
 
 class Users(Lab):
-    sharing = ("gate=all", "share=auto", "mps_control={lab.build}/src/vnode/nvidia-cuda-mps-control")
+    sharing = ("gate=all", "max_slowdown=3", "share=auto", "mps_control={lab.build}/src/vnode/nvidia-cuda-mps-control")
 
 
 skip_where_impossible()
 with Users(*sys.argv[1:4], wait_s=1) as lab:
-    busy = f"exec {lab.prefix}/bin/carma-train --gpus 1 --memory 10G --sm-activity 0.9 --seconds 360000"
+    busy = f"exec {lab.prefix}/bin/carma-train --gpus 1 --memory 10G --sm-activity 0.7 --seconds 360000"
     first = [lab.sbatch("-w", node, "--carma-mem=12G", wrap=busy, user=7) for node in NODES[:2] for _ in range(GPUS)]
     until(lambda: [len({gpu for lease in lab.leases(node) if lease["steps"] for gpu in lease["gpus"]}) for node in NODES[:2]] ==
           [GPUS] * 2, "a job on each GPU")
-    own = lab.ended(lab.sbatch("-x", NODES[2], "--carma-mem=12G", wrap="true", user=7))
-    assert own["Restarts"] == "0", own
+    lab.ended(lab.sbatch("-x", NODES[2], "--carma-mem=12G", wrap="true", user=7))
     other = lab.sbatch("-x", NODES[2], "--carma-mem=12G", wrap="true", user=8)
 
     def refusals():
-        lab.run(["scontrol", "update", f"JobId={other}", "StartTime=now"], check=False) # sooner than it would
         assert lab.job(other)["Reason"] != "BadConstraints", lab.job(other)
         return [lab.log(f"agent-{node}").count(f" job {other} is queued again after 'refused'") for node in NODES[:2]]
 
-    until(lambda: min(refusals()) >= 1 and sum(refusals()) >= 4, "refusals by all nodes", 120)
+    until(lambda: min(refusals()) >= 1 and sum(refusals()) >= 3, "refusals by all nodes", 120)
     until(lambda: lab.job(other)["JobState"] == "PENDING" and
           not lab.run(["scontrol", "update", f"JobId={other}", "StartTime=now+3600"], check=False) + lab.errors, "the job waits")
     for node in NODES:

@@ -132,13 +132,14 @@ EACH_ROW(TEST, test_beyond_what_is_free, beyond_what_is_free)
 /* Slurm shortens lists, and a job that no node may take stays for ever. */
 TEST(test_another_node_is_left)
 {
-    const char *nodes = "n1 gpumem:160G,gpubig:4\nn10 gpumem:80G\ncpu1 (null)\n";
+    const char *nodes = "mixed n1 gpumem:160G,gpubig:4\nidle n10 gpumem:80G\nidle cpu1 (null)\ndrained n4 gpumem:80G\n";
 
-    assert_true(waiting_leaves_another(nodes, NULL, "n1"));
-    assert_true(waiting_leaves_another(nodes, "n1\nn2", "n3"));
-    assert_false(waiting_leaves_another(nodes, "n1\n", "n10"));
-    assert_false(waiting_leaves_another(nodes, "n10\n", "n1"));
-    assert_false(waiting_leaves_another(NULL, NULL, "n1"));
+    assert_true(waiting_leaves_others(nodes, NULL, "n1", 1));
+    assert_false(waiting_leaves_others(nodes, NULL, "n1", 2));
+    assert_true(waiting_leaves_others(nodes, "n1\nn2", "n3", 1));
+    assert_false(waiting_leaves_others(nodes, "n1\n", "n10", 1));
+    assert_false(waiting_leaves_others(nodes, "n10\n", "n1", 1));
+    assert_false(waiting_leaves_others(NULL, NULL, "n1", 1));
 }
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)

@@ -24,6 +24,9 @@
 #include "daemon/shares.h"
 #include "daemon/view/owners.h"
 
+#define WAITED_PAUSE_NS (900 * NS_PER_SEC) /* of the clock; jobs are tried again within 300 s */
+#define WAITED_MOST_NS  (30 * 86400 * NS_PER_SEC)
+
 /* A client that waits for its lease to be placed, or to end. */
 struct lease_client {
     struct http_request *request;
@@ -214,17 +217,22 @@ static void stop(struct daemon *daemon, const struct job_view *view)
                  &(struct record){.type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(), .job = view->id}, NULL);
 }
 
-/* How long the job has waited since its lease before the one that is asked for was refused, and that before, ... */
+/* How long the job has waited since its lease before the one that is asked for was refused, and that before, ... Not
+ * over a longer pause than between two tries: it may have run elsewhere, or been held. */
 static int64_t waited_ns(const struct daemon *daemon, const struct job_spec *key, int64_t now_ns)
 {
+    const int64_t pause_ns = nodetime_from_wall_ns(WAITED_PAUSE_NS);
     const struct job_view *last = NULL;
+    int64_t waited;
 
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
         if (same_job(view->common->spec, key))
             last = view;
-    if (!last || last->state != JOB_EXPIRED || last->attempts || last->submitted_ns > now_ns)
+    if (!last || last->state != JOB_EXPIRED || last->attempts || last->ended_ns > now_ns ||
+        last->ended_ns < now_ns - pause_ns)
         return 0;
-    return now_ns - last->submitted_ns + job_view_wants(last).waited_ns;
+    waited = now_ns - last->submitted_ns + job_view_wants(last).waited_ns;
+    return waited < WAITED_MOST_NS ? waited : WAITED_MOST_NS;
 }
 
 static void set_wants(const struct daemon *daemon, const struct lease_request *asked, struct record_submitted *wants)

@@ -24,6 +24,7 @@
 enum {
     ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
     FIRST_DELAY_S = 5,
+    SOON = -1,
     MOST_RETRIES = 5,
     FORGET_AFTER_S = 7 * 86400,
 };
@@ -251,17 +252,24 @@ static int set_request(const struct order *order)
     return rc;
 }
 
+/* When its file was written; a later name keeps that. */
+static time_t written_s(const struct order *order)
+{
+    char path[512];
+    struct stat info;
+
+    path_of(order, order->name, path);
+    return stat(path, &info) == 0 ? info.st_mtime : 0;
+}
+
 /* A slurmd that begins while a job ends takes it for running from then on. It refuses to start it again, and Slurm
  * drains the node for that ("Duplicate jobid"). */
 static bool slurmd_takes_it_for_running(const struct order *order)
 {
-    char path[512];
-    struct stat info;
     struct error err;
-    time_t began;
+    time_t began, written = written_s(order);
 
-    path_of(order, order->name, path);
-    return stat(path, &info) == 0 && !slurm_node_began(order->agent->node, &began, &err) && began >= info.st_mtime;
+    return written && !slurm_node_began(order->agent->node, &began, &err) && began >= written;
 }
 
 /* Whether the value of "Name   = value" in scontrol's configuration has the word. */
@@ -303,7 +311,7 @@ static void ask_for_preemption(const struct order *order, int64_t refusals)
     strbuf_release(&list);
 }
 
-/* So often has it been refused now where no other node was left to it. */
+/* So often has it been refused now where no other node was left to it; SOON: there may be room by now. */
 static int64_t set_refusal(const struct order *order, int64_t times)
 {
     const char *reason = strstr(order->text, "reason ");
@@ -312,7 +320,12 @@ static int64_t set_refusal(const struct order *order, int64_t times)
                          : slurmd_takes_it_for_running(order) ? EXCLUDE_UNLESS_LAST
                                                               : EXCLUDE_A_WHILE;
 
-    times += !waiting_exclude(order->agent, order->job, &order->slurms, how);
+    if (times < 0)
+        times = 0;
+    if (how == EXCLUDE_A_WHILE && waiting_had_room(written_s(order)))
+        times = SOON;
+    else
+        times += !waiting_exclude(order->agent, order->job, &order->slurms, how);
     if (order_number(order, "room ", 0))
         ask_for_preemption(order, times > 0 ? times : 1);
     snprintf(text, sizeof text, "carma:refused:%s:%.400s", order->agent->node, reason ? reason + 7 : "");
@@ -326,7 +339,7 @@ static int64_t delay_of(const struct order *order)
 {
     int64_t delay_s = FIRST_DELAY_S, times = times_of(order, "refused");
 
-    if (order->answer || times_of(order, "excluded"))
+    if (order->answer || times < 0 || times_of(order, "excluded"))
         return WAITING_LEAST_S;
     for (int64_t i = 1; i < times && delay_s < WAITING_LONGEST_S; i++)
         delay_s *= 2;
@@ -447,7 +460,17 @@ static bool tell_end(const struct order *order)
     return !rc;
 }
 
-/* A start that was refused is no end: the job's refusals are counted on. Else there is room for those that wait. */
+static bool ended; /* a start that ran: there is room for jobs that wait */
+
+bool orders_have_ended(void)
+{
+    bool have = ended;
+
+    ended = false;
+    return have;
+}
+
+/* A start that was refused is no end: the job's refusals are counted on. */
 static bool note_end(const struct order *order)
 {
     static const char *const facts[] = {"refused", "retried", "excluded"};
@@ -459,8 +482,7 @@ static bool note_end(const struct order *order)
     for (size_t i = 0; ran && i < sizeof facts / sizeof *facts; i++)
         spool_forget(order->agent->spool, order->job, facts[i]);
     finish(order);
-    if (ran)
-        waiting_look(order->agent, true);
+    ended = ended || ran;
     return true;
 }
 

@@ -9,4 +9,7 @@
 /* Looks at all orders once. true: some wait for Slurm, so look again soon. */
 bool orders_carry_out(const struct agent *agent);
 
+/* Whether a start that ran has ended here since the last call. */
+bool orders_have_ended(void);
+
 #endif

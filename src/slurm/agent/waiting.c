@@ -3,7 +3,8 @@
  * may rule out all others, and Slurm never starts a job without a node. The last one that is left is not excluded:
  * there the job waits for a time that grows with each refusal, or until a lease ends. What its user excludes stays so.
  * That a node has "refused" it, so often as the last one, and "excluded" it, since when, are facts of its spool.
- * waiting_look() goes by them. Slurm shortens lists, "n1,n2" to "n[1-2]": they are read name by name. */
+ * waiting_look() goes by them, some jobs at a time. Slurm shortens lists, "n1,n2" to "n[1-2]": they are read name by
+ * name. */
 #include "slurm/agent/waiting.h"
 
 #include <ctype.h>
@@ -12,9 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "slurm/shared/spool.h"
+
+/* MOST_TRIED: of the facts of jobs that wait, at one look. Each costs some of Slurm's programs, and orders wait
+ * meanwhile; and of many that come for one lease's end most would be refused again. */
+enum { AGAIN_S = 10, MOST_TRIED = 16 };
 
 static const char excluded_since[] = "excluded", refused[] = "refused";
 
@@ -26,19 +32,31 @@ static bool has_line(const char *lines, const char *name, size_t length)
     return false;
 }
 
-bool waiting_leaves_another(const char *nodes, const char *excluded, const char *own)
+/* Not "drained", "idle*" and their like. */
+static bool takes_jobs(const char *state)
 {
-    char name[256], gres[1024];
+    static const char *const words[] = {"idle", "mixed", "allocated", "completing", "planned"};
 
-    for (const char *line = nodes; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-        if (sscanf(line, "%255s %1023s", name, gres) == 2 && strstr(gres, "gpumem:") && strcmp(name, own) != 0 &&
-            !has_line(excluded, name, strlen(name)))
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(state, words[i]) == 0)
             return true;
     return false;
 }
 
+bool waiting_leaves_others(const char *nodes, const char *excluded, const char *own, int64_t wanted)
+{
+    char state[64], name[256], gres[1024];
+    int64_t found = 0;
+
+    for (const char *line = nodes; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        found += sscanf(line, "%63s %255s %1023s", state, name, gres) == 3 && takes_jobs(state) &&
+                 strstr(gres, "gpumem:") && strcmp(name, own) != 0 && !has_line(excluded, name, strlen(name));
+    return found >= wanted;
+}
+
 struct lists {
     bool names_its_nodes;
+    int64_t nodes;          /* that it needs */
     struct strbuf excluded; /* a line for each node */
 };
 
@@ -47,14 +65,15 @@ static int read_lists(const struct slurm_job *slurms, struct lists *lists)
     struct strbuf said = {0};
     struct error err;
     const char *excluded;
-    int rc =
-        slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%n|%x", "-j", slurms->name, NULL}, &said, &err);
+    int rc = slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%n|%D|%x", "-j", slurms->name, NULL}, &said,
+                       &err);
 
     *lists = (struct lists){0};
     if (!rc) {
         said.text[strcspn(said.text, "\n")] = '\0';
         lists->names_its_nodes = said.text[0] != '|';
-        excluded = strchr(said.text, '|');
+        lists->nodes = strtoll(said.text + strcspn(said.text, "|") + 1, NULL, 10);
+        excluded = strrchr(said.text, '|');
         if (excluded && excluded[1] && strcmp(excluded + 1, "(null)") != 0)
             rc = slurm_run("scontrol", (const char *[]){"show", "hostnames", excluded + 1, NULL}, &lists->excluded,
                            &err);
@@ -75,14 +94,12 @@ static void join(const char *lines, const char *without, struct strbuf *list)
     }
 }
 
-/* The nodes of the job's partition that run, each with what it counts. */
+/* The nodes of the job's partition, each with its state and what it counts. */
 static void read_nodes(const struct slurm_job *slurms, struct strbuf *nodes)
 {
-    const char *const running[] = {
-        "-h", "-Nr", "-t", "idle,mixed,allocated,completing", "-o", "%N %G", "-p", slurms->partition, NULL};
     struct error err;
 
-    if (slurm_run("sinfo", running, nodes, &err))
+    if (slurm_run("sinfo", (const char *[]){"-h", "-Nr", "-o", "%T %N %G", "-p", slurms->partition, NULL}, nodes, &err))
         agent_say("%s", err.text);
 }
 
@@ -92,13 +109,15 @@ bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm
     struct lists lists;
     bool other = false;
 
+    spool_forget(agent->spool, job, excluded_since);
     if (!read_lists(slurms, &lists) && (!lists.names_its_nodes || how == EXCLUDE_FOR_GOOD)) {
         read_nodes(slurms, &nodes);
-        other = waiting_leaves_another(nodes.text, lists.excluded.text, agent->node);
+        other = waiting_leaves_others(nodes.text, lists.excluded.text, agent->node, lists.nodes);
         if (other || how == EXCLUDE_FOR_GOOD) {
             join(lists.excluded.text, agent->node, &list);
             strbuf_printf(&list, "%s%s", list.length > 0 ? "," : "", agent->node);
-            if (!slurm_update(slurms->name, "ExcNodeList", list.text) && how == EXCLUDE_A_WHILE)
+            other = !slurm_update(slurms->name, "ExcNodeList", list.text) && other;
+            if (other && how == EXCLUDE_A_WHILE)
                 spool_put(agent->spool, job, excluded_since, time(NULL));
         }
     }
@@ -108,23 +127,43 @@ bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm
     return other;
 }
 
-static int let_node_again(const struct agent *agent, const struct slurm_job *slurms)
+/* Looked at again in so many seconds, room or not. */
+static void look_again(const struct agent *agent, uint32_t job, int64_t seconds)
+{
+    spool_put(agent->spool, job, excluded_since, time(NULL) - WAITING_LONGEST_S + seconds);
+}
+
+/* Another node's agent may write the list at the same time, with this node in it: so it is looked at again. */
+static void let_node_again(const struct agent *agent, uint32_t job, const struct slurm_job *slurms)
 {
     struct strbuf list = {0};
     struct lists lists;
     int rc = read_lists(slurms, &lists);
 
-    join(lists.excluded.text, agent->node, &list);
-    if (!rc)
-        rc = slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "");
+    if (!rc && !has_line(lists.excluded.text, agent->node, strlen(agent->node))) {
+        spool_forget(agent->spool, job, excluded_since);
+    } else if (!rc) {
+        join(lists.excluded.text, agent->node, &list);
+        slurm_update(slurms->name, "ExcNodeList", list.length > 0 ? list.text : "");
+        look_again(agent, job, AGAIN_S);
+    }
     strbuf_release(&lists.excluded);
     strbuf_release(&list);
-    return rc;
 }
 
-/* Slurm changes the list of a job that waits: of another it is asked again later. A start that is further away than any
- * of ours is its user's wish. */
-static void look_at(const struct agent *agent, uint32_t job, bool excluded, bool was_refused)
+/* Since it was last written. */
+static int64_t age_s(const struct agent *agent, uint32_t job, const char *fact)
+{
+    char path[512];
+    struct stat info;
+
+    snprintf(path, sizeof path, "%s/%u.%s", agent->spool, job, fact);
+    return stat(path, &info) == 0 ? time(NULL) - info.st_mtime : 0;
+}
+
+/* Slurm changes the list of a job that waits: of one that runs, or is just being tried elsewhere, it is asked again. A
+ * start that is further away than any of ours is its user's wish. Whether it could be let go. */
+static bool look_at(const struct agent *agent, uint32_t job, bool excluded, bool was_refused)
 {
     char soon[16];
     struct slurm_job slurms;
@@ -133,17 +172,20 @@ static void look_at(const struct agent *agent, uint32_t job, bool excluded, bool
     bool waits = !rc && strcmp(slurms.state, "PENDING") == 0;
     time_t now_s = time(NULL);
 
-    if (excluded && !rc && !waits)
-        spool_put(agent->spool, job, excluded_since, now_s);
-    else if (excluded && (rc == -ENOENT || (waits && !let_node_again(agent, &slurms))))
+    if (excluded && waits)
+        let_node_again(agent, job, &slurms);
+    else if (excluded && rc == -ENOENT)
         spool_forget(agent->spool, job, excluded_since);
+    else if (excluded)
+        look_again(agent, job, WAITING_LONGEST_S / 10);
     if (was_refused && waits && !slurms.held && slurms.begin_s > now_s + WAITING_LEAST_S &&
         slurms.begin_s <= now_s + WAITING_LONGEST_S) {
         snprintf(soon, sizeof soon, "now+%d", WAITING_LEAST_S);
         slurm_update(slurms.whole, "StartTime", soon);
     }
-    if (was_refused && !waits && (!rc || rc == -ENOENT))
+    if (was_refused && (rc == -ENOENT || (!rc && !waits && age_s(agent, job, refused) > 2 * WAITING_LONGEST_S)))
         spool_forget(agent->spool, job, refused);
+    return waits;
 }
 
 static int is_fact(const struct dirent *entry)
@@ -154,20 +196,30 @@ static int is_fact(const struct dirent *entry)
            (strcmp(dot + 1, excluded_since) == 0 || strcmp(dot + 1, refused) == 0);
 }
 
+static time_t last_room_s;
+
+bool waiting_had_room(time_t since_s)
+{
+    return last_room_s >= since_s;
+}
+
 void waiting_look(const struct agent *agent, bool room)
 {
     struct dirent **names;
-    int count = scandir(agent->spool, &names, is_fact, alphasort);
+    int count = scandir(agent->spool, &names, is_fact, versionsort); /* the oldest jobs first */
     int64_t now_s = time(NULL), since_s, times;
+    int left = MOST_TRIED;
 
+    if (room)
+        last_room_s = now_s;
     for (int i = 0; i < count; i++) {
         uint32_t job = (uint32_t)strtoul(names[i]->d_name, NULL, 10);
         bool is_first = strcmp(strchr(names[i]->d_name, '.') + 1, excluded_since) == 0;
         bool excluded = is_first && spool_get(agent->spool, job, excluded_since, &since_s) &&
                         (room || now_s - since_s >= WAITING_LONGEST_S);
         bool was_refused = !is_first && room && spool_get(agent->spool, job, refused, &times);
-        if (excluded || was_refused)
-            look_at(agent, job, excluded, was_refused);
+        if (left > 0 && (excluded || was_refused))
+            left -= look_at(agent, job, excluded, was_refused);
         free(names[i]);
     }
     if (count >= 0)

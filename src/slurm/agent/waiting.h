@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "slurm/agent/agent.h"
 #include "slurm/agent/slurm.h"
@@ -19,12 +20,15 @@ enum exclusion { EXCLUDE_A_WHILE, EXCLUDE_UNLESS_LAST, EXCLUDE_FOR_GOOD };
  * other, unless it is for good. Whether another node is left to it. */
 bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm_job *slurms, enum exclusion how);
 
-/* Ends this node's exclusions of WAITING_LONGEST_S. With `room`, a lease here has ended: all, and the delays of jobs
- * that were refused here. */
+/* Ends this node's exclusions of WAITING_LONGEST_S. With `room`, a lease here has ended: those of the oldest jobs, and
+ * their delays. */
 void waiting_look(const struct agent *agent, bool room);
 
-/* Whether `nodes`, lines "NAME GRES" of those that run, has another than `own` that counts GPU memory and is no line of
- * `excluded`. */
-bool waiting_leaves_another(const char *nodes, const char *excluded, const char *own);
+/* Whether a waiting_look() had room since then. */
+bool waiting_had_room(time_t since_s);
+
+/* Whether `nodes`, lines "STATE NAME GRES", has as many others than `own` as are wanted that take jobs, count GPU
+ * memory, and are no lines of `excluded`. */
+bool waiting_leaves_others(const char *nodes, const char *excluded, const char *own, int64_t wanted);
 
 #endif
