@@ -431,7 +431,7 @@ def a_shepherd_and_slurms_own_group(lab):
 def a_doctor(lab):
     """carma doctor --slurm beside this Slurm: its answers, its plugin, its files; what somebody else has set is found."""
     settings = lab.dir / "carma.conf"
-    settings.write_text("engine = slurm\ngate = memory\n")
+    settings.write_text("engine = slurm\n")
 
     def marks():
         answer = json.loads(lab.carma("n2", "doctor", "--json", "--slurm=n2", "--config", settings))
