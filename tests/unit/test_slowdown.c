@@ -113,7 +113,7 @@ CORE_TEST(test_turns_are_taken_where_that_pays)
     assert_int_equal(there(f).turns, 2);
 }
 
-/* They are taken for a lease whose job has waited in vain for so long that it starves. */
+/* A lease takes turns that do not pay once its job has waited for starvation_timeout. */
 CORE_TEST(test_a_starved_lease_takes_turns)
 {
     struct record leases[2] = {wants(1, GIB), wants(1, GIB)};

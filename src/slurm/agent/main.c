@@ -133,7 +133,7 @@ int main(int argc, char **argv)
         int64_t soon_ms = ask_now_ms() - began_ms, left; /* on a busy machine it leaves some to others */
 
         if (room)
-            waiting_look(agent, room);
+            waiting_look(agent, true);
         if (ask_now_ms() >= next_look_ms) {
             waiting_look(agent, node_look(agent, &watch));
             next_look_ms = ask_now_ms() + (watch.count && agent->period_ms > AGAIN_MS ? AGAIN_MS : agent->period_ms);

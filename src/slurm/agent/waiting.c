@@ -24,9 +24,16 @@ enum { AGAIN_S = 10, MOST_TRIED = 16 };
 
 static const char excluded_since[] = "excluded", refused[] = "refused";
 
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+
+    return end ? end + 1 : NULL;
+}
+
 static bool has_line(const char *lines, const char *name, size_t length)
 {
-    for (const char *line = lines; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    for (const char *line = lines; line && *line; line = next_line(line))
         if (strcspn(line, "\n") == length && strncmp(line, name, length) == 0)
             return true;
     return false;
@@ -48,7 +55,7 @@ bool waiting_leaves_others(const char *nodes, const char *excluded, const char *
     char state[64], name[256], gres[1024];
     int64_t found = 0;
 
-    for (const char *line = nodes; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    for (const char *line = nodes; line && *line; line = next_line(line))
         found += sscanf(line, "%63s %255s %1023s", state, name, gres) == 3 && takes_jobs(state) &&
                  strstr(gres, "gpumem:") && strcmp(name, own) != 0 && !has_line(excluded, name, strlen(name));
     return found >= wanted;
@@ -87,7 +94,7 @@ static int read_lists(const struct slurm_job *slurms, struct lists *lists)
 /* The lines without `without`, as Slurm takes them. */
 static void join(const char *lines, const char *without, struct strbuf *list)
 {
-    for (const char *line = lines; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = lines; line && *line; line = next_line(line)) {
         size_t length = strcspn(line, "\n");
         if (length && (strlen(without) != length || strncmp(line, without, length) != 0))
             strbuf_printf(list, "%s%.*s", list->length > 0 ? "," : "", (int)length, line);
@@ -127,7 +134,7 @@ bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm
     return other;
 }
 
-/* Looked at again in so many seconds, room or not. */
+/* waiting_look() takes up the exclusion again after so many seconds, also without room. */
 static void look_again(const struct agent *agent, uint32_t job, int64_t seconds)
 {
     spool_put(agent->spool, job, excluded_since, time(NULL) - WAITING_LONGEST_S + seconds);
