@@ -78,8 +78,9 @@ def as_on_cuda(original):
             return torch.ops.aten._scaled_dot_product_efficient_attention(
                 query, key, value, bias, needed, dropout_p, is_causal, scale=scale
             )[0]
+        grouped = {"enable_gqa": True} if enable_gqa else {}  # which older releases do not know
         return torch.ops.aten._scaled_dot_product_attention_math(
-            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **grouped
         )[0]
 
     return scaled_dot_product_attention

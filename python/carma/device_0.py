@@ -12,6 +12,8 @@ import platform
 
 import torch
 
+from carma.versions import torch_version
+
 CUDA = 1  # a value of c10::DeviceType, and CUDA's place in the registry of guards
 FUNCTION = {  # returns 1 and 0 in the two registers of a result: c10::Device(CUDA, 0) has two bytes, c10::Stream a number more
     "x86_64": bytes.fromhex("b801000000 31d2 c3"),  # mov eax, 1; xor edx, edx; ret
@@ -19,7 +21,9 @@ FUNCTION = {  # returns 1 and 0 in the two registers of a result: c10::Device(CU
 }
 GUARD_SLOTS = 64  # more than any release has
 HOOKS_SLOTS = 128
-HOOKS_REPLACED = slice(2, 5)  # behind the destructors, by release: hasPrimaryContext(), isBuilt(), isAvailable(), deviceCount()
+# Behind the destructors, by release: hasPrimaryContext(), isBuilt(), isAvailable(), deviceCount(); before 2.3 hasCUDA() and
+# hasPrimaryContext().
+HOOKS_REPLACED = (2, 3, 4) if torch_version() >= (2, 3) else (6, 13)
 BEFORE = 2  # words that the compiler puts before a table
 
 _kept = []
@@ -44,7 +48,7 @@ def _replace(guard, slots, replaced, function):
     before = BEFORE * ctypes.sizeof(ctypes.c_void_p)
     pointer = ctypes.c_void_p.from_address(guard)
     table = _keep(words.from_buffer_copy(words.from_address(pointer.value - before)))
-    for slot in range(slots)[replaced]:
+    for slot in replaced:
         table[BEFORE + slot] = function
     pointer.value = ctypes.addressof(table) + before
 
@@ -63,5 +67,5 @@ def pretend():
     hooks = ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))._ZN2at6detail12getCUDAHooksEv
     hooks.restype = ctypes.c_void_p
     function = _function()
-    _replace(registry[CUDA], GUARD_SLOTS, slice(None), function)
+    _replace(registry[CUDA], GUARD_SLOTS, range(GUARD_SLOTS), function)
     _replace(hooks(), HOOKS_SLOTS, HOOKS_REPLACED, function)

@@ -20,9 +20,10 @@ from torch.utils import _pytree as pytree
 from carma import attention, compiler, device_0, recurrent
 from carma.divided import INITIALISED
 from carma.errors import CaptureError
-from carma.versions import CURRENT, OLDEST, take_in_multi_tensor_forms, torch_version
+from carma.versions import CURRENT, OLDEST, swap_contents, take_in_multi_tensor_forms, torch_version
 
 _registered = False
+_DATA = torch.Tensor.data  # which is replaced while a step is recorded
 
 
 def _has_hooks():
@@ -231,18 +232,30 @@ def _follow_modules(stack, recorder, names):
 
 def _follow_engine(stack, recorder):
     """Tells the recorder when autograd's engine is entered."""
-    original = torch.autograd._engine_run_backward
 
-    @functools.wraps(original)
-    def run_backward(*args, **kwargs):
-        outer, recorder.engine = recorder.engine, True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            recorder.engine = outer
+    def following(original):
+        @functools.wraps(original)
+        def run_backward(*args, **kwargs):
+            outer, recorder.engine = recorder.engine, True
+            try:
+                return original(*args, **kwargs)
+            finally:
+                recorder.engine = outer
 
-    replace(stack, torch.autograd, "_engine_run_backward", run_backward)
-    replace(stack, torch.autograd.graph, "_engine_run_backward", run_backward)
+        return run_backward
+
+    if hasattr(torch.autograd, "_engine_run_backward"):
+        run_backward = following(torch.autograd._engine_run_backward)
+        for module in (torch.autograd, torch.autograd.graph):
+            replace(stack, module, "_engine_run_backward", run_backward)
+    else:  # before 2.3 each place has the engine do it
+        engine = torch.autograd.Variable._execution_engine
+        stands_in = types.SimpleNamespace(
+            run_backward=following(engine.run_backward),
+            queue_callback=engine.queue_callback,
+            is_checkpoint_valid=engine.is_checkpoint_valid,
+        )
+        replace(stack, torch.autograd.Variable, "_execution_engine", stands_in)
 
 
 def _follow_backward(stack, recorder):
@@ -264,13 +277,17 @@ def _as_if_cuda(stack):
     find no overflow."""
     replace(
         stack,
-        torch.amp.GradScaler,
+        getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler),
         "_maybe_opt_step",
         lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
     )
-    replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    for module in (torch.cuda.amp.common, torch.cuda.amp.grad_scaler):  # the latter before 2.3
+        if hasattr(module, "amp_definitely_not_available"):
+            replace(stack, module, "amp_definitely_not_available", lambda: False)
     for name in ("init_gpu_context", "init_cuda_context"):  # would take a real one; the latter is of 2.3 and 2.4
         replace(stack, fake_tensor, name, lambda *device: None)
+    replace(stack, torch.cuda, "_lazy_init", lambda: None)  # before 2.3 asked for each tensor, as is the device
+    replace(stack, torch.cuda, "current_device", lambda: 0)
     take_in_multi_tensor_forms(FakeTensor, stack, replace)
     stack.enter_context(torch.autograd.set_multithreading_enabled(False))
 
@@ -332,7 +349,7 @@ def become(tensor, other):
         first, second = getattr(tensor, name), getattr(other, name)
         setattr(tensor, name, second)
         setattr(other, name, first)
-    torch._C._swap_tensor_impl(tensor, other)
+    swap_contents(tensor, other)
 
 
 def _swapped(parameter, other):
@@ -372,12 +389,19 @@ def _made_subclass(original):
 
 def _as_subclass(original):
     """Boxes and images of torchvision are kinds of tensors: a fake one of them is a fake tensor."""
-    return lambda tensor, kind: tensor if isinstance(tensor, FakeTensor) else original(tensor, kind)
+
+    def become_kind(tensor, kind):
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        with really():  # before 2.3 what a mode has seen cannot become another kind
+            return original(tensor, kind)
+
+    return become_kind
 
 
 def _set_data(tensor, value):
     if isinstance(tensor, FakeTensor) is isinstance(value, FakeTensor):
-        torch._C.TensorBase.data.__set__(tensor, value)
+        _DATA.__set__(tensor, value)
         if isinstance(value, FakeTensor):
             tensor.fake_device = value.fake_device
             tensor.carma_value = getattr(value, "carma_value", None)
@@ -458,11 +482,14 @@ INDEXED = frozenset([torch.Tensor.__getitem__, torch.Tensor.__setitem__])
 
 
 def _let_tensors_move(stack):
-    was = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)
-    stack.callback(torch.__future__.set_swap_module_params_on_conversion, was)
-    replace(stack, torch.utils, "swap_tensors", _swapped)
-    replace(stack, torch.Tensor, "data", property(torch._C.TensorBase.data.__get__, _set_data))
+    if hasattr(torch.utils, "swap_tensors"):
+        was = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        stack.callback(torch.__future__.set_swap_module_params_on_conversion, was)
+        replace(stack, torch.utils, "swap_tensors", _swapped)
+    else:  # before 2.3 a module's parameters are given their data, where that may be
+        replace(stack, torch, "_has_compatible_shallow_copy_type", lambda tensor, other: True)
+    replace(stack, torch.Tensor, "data", property(_DATA.__get__, _set_data))
     replace(stack, FakeTensor, "__deepcopy__", _deep_copy)
     replace(stack, torch.Tensor, "as_subclass", _as_subclass(torch.Tensor.as_subclass))
     replace(stack, torch.Tensor, "_make_subclass", staticmethod(_made_subclass(torch.Tensor._make_subclass)))
@@ -475,7 +502,7 @@ def gpu(make_recorder, divided=False):
     device = mapping()
     with contextlib.ExitStack() as stack:
         _collect_by_hand(stack)
-        if device == "cuda":
+        if device == "cuda" and torch_version() >= (2, 2):  # in 2.1 its settings alone cannot be imported
             compiler.put_off(stack)
         fake_mode = FakeTensorMode(allow_fallback_kernels=False)  # nothing is computed, not even small
         names = {}

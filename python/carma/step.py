@@ -10,7 +10,7 @@ from carma import pretend, writer
 from carma.errors import CaptureError
 from carma.optimizers import any_norm_will_do, name_of_optimizer, states_of
 from carma.recorder import BACKWARD, FORWARD, OPTIMIZER, SETUP, Recorder
-from carma.versions import CURRENT
+from carma.versions import CURRENT, grad_scaler
 
 STEPS = 2  # the first creates gradients and optimizer states, the second finds them there
 OPTIMIZERS = {
@@ -158,7 +158,7 @@ class _Plan:
             raise CaptureError("no parameter of the model is trained")
         optimizer = self._make_optimizer(trained)
         self.optimizer_name = "none" if optimizer is None else name_of_optimizer(optimizer)
-        scaler = torch.amp.GradScaler("cuda") if self.precision == "amp" else None
+        scaler = grad_scaler() if self.precision == "amp" else None
         model.train()
         for step in range(1, STEPS + 1):
             gc.collect()

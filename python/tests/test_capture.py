@@ -346,7 +346,7 @@ class Mapping(Case):
 class Refusals(Case):
     def test_releases(self):
         """2.4.1 without CUDA, as this build of 1.13 is; and one that is older."""
-        for version, why in (("2.2.2+cu121", "1.13 and 2.3 to 2.15 can$"), ("2.4.1+cpu", "built without CUDA.* from 2.10 on it can$")):
+        for version, why in (("2.0.1+cu118", "1.13 and 2.1 to 2.15 can$"), ("2.4.1+cpu", "built without CUDA.* from 2.10 on it can$")):
             says = unittest.mock.patch.object(pretend, "torch_version", lambda text=version: versions.torch_version(text))
             with says, self.assertRaisesRegex(carma.CaptureError, f"^torch .* cannot be recorded.* {why}"):
                 pretend.mapping()

@@ -279,7 +279,7 @@ device = torch.device("cuda")
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 optimizer = torch.optim.AdamW(model.parameters())
 model.to(device)
-scaler = torch.amp.GradScaler("cuda", enabled=AMP)
+scaler = torch.cuda.amp.GradScaler(enabled=AMP)
 loader = DataLoader(TensorDataset(torch.zeros(99, 64), torch.zeros(99, dtype=torch.long)), batch_size=int(sys.argv[1]))
 for step, (source, targets) in enumerate(loader):
     with torch.autocast("cuda", torch.float16, enabled=AMP):
@@ -382,7 +382,7 @@ class Script(Case):
                 "optimizer = None; torch.cuda.set_per_process_memory_fraction(0.5)\n"
                 "import os; os.environ['PYTORCH_ALLOC_CONF'] = 'max_split_size_mb:64'"
             ),
-            "scaler = torch.amp.GradScaler(\"cuda\", enabled=False)": "scaler = None",
+            "scaler = torch.cuda.amp.GradScaler(enabled=False)": "scaler = None",
             "scaler.scale(loss / 2).backward()": "loss.backward()\n    for p in model.parameters(): p.data.sub_(p.grad); p.grad = None",
             "if step % 2:": "if False:",
         })  # fmt: skip

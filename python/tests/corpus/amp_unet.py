@@ -46,7 +46,7 @@ loader = DataLoader(train_set, shuffle=True, batch_size=4, num_workers=2, pin_me
 model = UNet().to(device=device, memory_format=torch.channels_last)
 optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-5, weight_decay=1e-8, momentum=0.999, foreach=True)
 scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", patience=5)
-scaler = torch.amp.GradScaler(device.type, enabled=True)
+scaler = torch.cuda.amp.GradScaler(enabled=True)
 try:
     for epoch in range(1, 6):
         model.train()

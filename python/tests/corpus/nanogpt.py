@@ -153,7 +153,7 @@ def estimate_loss():
 
 model = GPT(Config())
 model.to(device)
-scaler = torch.amp.GradScaler(device_type, enabled=(dtype == "float16"))
+scaler = torch.cuda.amp.GradScaler(enabled=(dtype == "float16"))
 optimizer = model.optimizer()
 model = torch.compile(model)
 if ddp:
