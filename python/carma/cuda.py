@@ -1,6 +1,7 @@
 """torch.cuda and torch.accelerator as on a machine with GPUs of 80 GiB. Questions of the script are answered. Streams,
 events and graphs do nothing but exist."""
 
+import abc
 import contextlib
 import os
 import types
@@ -167,6 +168,10 @@ def replace(stack, put, recorder):
         "stream": entered, "StreamContext": entered, "device": Device, "device_of": Device,
         "make_graphed_callables": lambda callables, *args, **kwargs: callables,
     })  # fmt: skip
+    for original, own in ((torch.cuda.Stream, Stream), (torch.cuda.Event, Event)):
+        for base in original.__mro__:
+            if isinstance(base, abc.ABCMeta):  # of 2.2 to 2.4, whose compiler takes no other kinds
+                base.register(own)
     for module in (torch.cuda, torch.cuda.memory, torch.cuda.random, torch.cuda.streams, torch.cuda.graphs):
         for name, answer in answers.items():
             if module is torch.cuda or name in vars(module):

@@ -243,10 +243,10 @@ class DividedRecorder(Recorder):
         if name in SHAPES:
             with self.fake_mode:
                 return SHAPES[name](*args, **kwargs)
+        if name == "_pack_padded_sequence":  # before 2.4 an error of its own
+            return self._packed(*args)
         if type(error).__name__ not in ("DynamicOutputShapeException", "DataDependentOutputException"):
             raise error
-        if name == "_pack_padded_sequence":
-            return self._packed(*args)
         inputs = tensors_in(kwargs, tensors_in(args))
         shadows = {id(value): self.value_of(value) for value in inputs}
         if None not in shadows.values():
@@ -262,7 +262,6 @@ class DividedRecorder(Recorder):
         self.worst_cases.add(name)
         return tree_map_only(torch.Tensor, lambda v: self.fake(v, inputs[0].fake_device),
                              rule(*args, **kwargs))  # fmt: skip
-
 
     def _packed(self, source, lengths, batch_first):
         count, batch_sizes = torch._pack_padded_sequence(torch.empty(*source.shape[:2], 1), values.on_host(lengths),
