@@ -83,6 +83,7 @@ class _Answer:
     def __init__(self, descriptor, start):
         self.descriptor, self.start, self.process = descriptor, start, os.getpid()
         self.read = set()  # settings
+        self.text = ""  # a capture that a longer step may replace
         self.asked = None  # the URL, or the machine, that was asked for last
         sys.addaudithook(self._look)
         self.last = LastWords()
@@ -167,20 +168,24 @@ class _Answer:
             while data:
                 data = data[os.write(self.descriptor, data) :]
 
-    def found(self, trace, header):
+    def found(self, trace, header, is_last):
         from carma import writer
 
         try:
-            text, _ = writer.text(trace, None, header)
+            self.text, _ = writer.text(trace, None, header)
         except CaptureError as error:
             self.refuse(f"{self.name()}: {error}", TRAINED)
             os._exit(1)
-        self.write(True, text)
-        os._exit(0)  # nothing that the script would do matters
+        if is_last:
+            self.write(True, self.text)
+            os._exit(0)  # nothing that the script would do matters
 
     def ended(self, recorder):
         """At the exit of a process without a capture."""
         if os.getpid() != self.process:
+            return
+        if self.text:  # a longer step than the script's own failed
+            self.write(True, self.text)
             return
         error, status = getattr(sys, "last_value", None) or self.last.error, self.last.status
         steps = max(recorder.step - 1, 0)

@@ -14,6 +14,7 @@ from carma.recorder import FORWARD, OPTIMIZER, SETUP
 from carma.versions import tensors_in
 
 SEEN = 3  # steps that show which dimensions differ; the first one's batch comes among the set-up
+MOST_MORE, EVENTS = 6, 20000  # steps that are recorded where they differ, while they have no more events in all
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -21,12 +22,21 @@ class Enough(BaseException):
     """The last step is done. No Exception: scripts catch those."""
 
 
-class Follower:
-    """finish(): called once, when the last step is done."""
+def _padded(tensor, shape):
+    made = tensor.new_zeros(shape)
+    part = tuple(slice(0, min(new, old)) for new, old in zip(shape, tensor.shape))
+    made[part] = tensor[part]
+    return made
 
-    def __init__(self, recorder, steps, finish, longest=None):
+
+class Follower:
+    """finish(is_last): called when the last step is done, and before one that is made longer than the script's."""
+
+    def __init__(self, recorder, steps, finish, longest=None, lengths=None):
         self.recorder, self.steps, self.finish = recorder, steps, finish
         self.longest = longest
+        self.lengths = lengths  # a Lengths, or None: the last step is as long as the script makes it
+        self.longer = {}  # index among the tensors of the last step: (dimension, length)
         if longest is not None:
             self.steps = max(steps, SEEN) + 1
         self.moved = [[]]  # shapes of the tensors that were copied to the device, of each step
@@ -120,9 +130,15 @@ class Follower:
         """What is copied to the device in the last step: each dimension that differed between steps is as long as the
         user says. The rest is zeros."""
         self.moved[-1].append(tuple(tensor.shape))
+        index = len(self.moved[-1]) - 1
+        if index in self.longer and len(self.moved) == self.steps:
+            dimension, length = self.longer[index]
+            longer = list(tensor.shape)
+            if dimension < len(longer):
+                longer[dimension] = max(longer[dimension], length)
+            return _padded(tensor, longer)
         if self.longest is None or len(self.moved) < self.steps:
             return tensor
-        index = len(self.moved[-1]) - 1
         seen = [shapes[index] for shapes in self.moved[1:-1] if index < len(shapes)]
         if {len(shape) for shape in seen} != {tensor.dim()}:
             return tensor
@@ -130,19 +146,25 @@ class Follower:
         if shape == list(tensor.shape):
             return tensor
         self.recorder.doubt(f"batches of length {self.longest} were made from shorter ones", 150)
-        made = tensor.new_zeros(shape)
-        part = tuple(slice(0, min(new, old)) for new, old in zip(shape, tensor.shape))
-        made[part] = tensor[part]
-        return made
+        return _padded(tensor, shape)
 
     def _step_is_done(self):
         self.backwards = 0
-        self.moved.append([])
         if self.recorder.step >= self.steps:
             self.recorder.reap()
-            self.finish()
-            raise Enough
+            if self.lengths is not None and not self.longer:
+                self.longer = self.lengths.of(self.moved[-1])
+                self.steps += self._more_steps() if self.longer else 0
+            self.finish(self.recorder.step >= self.steps)
+            if self.recorder.step >= self.steps:
+                raise Enough
+        self.moved.append([])
         self.recorder.step += 1
+
+    def _more_steps(self):
+        """The longest one, and before it some more of the script's own: of each the allocator keeps other pieces."""
+        events = len(self.recorder.events)
+        return 1 + max(0, min(MOST_MORE, (EVENTS - events) * self.recorder.step // events))
 
     def _closed(self, arguments):
         """A closure runs the model inside of a step."""

@@ -18,6 +18,7 @@ from carma import cuda, distributed, example, imports, missing, pretend, values,
 from carma.divided import DividedRecorder
 from carma.errors import CaptureError
 from carma.follower import Enough, Follower, follow_optimizers
+from carma.lengths import Lengths
 from carma.recorder import Recorder
 
 ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # settings; a script may make them before it uses the GPU
@@ -160,11 +161,12 @@ def _pretend_machine(stack, recorder):
 
 def watch(stack, steps, hand_over, longest=None, batch=None):
     """From here on, until the stack is left, training in this process is recorded. Returns the recorder.
-    hand_over(trace, header) is called when the last step is done. batch: all data loaders give this."""
+    hand_over(trace, header, is_last) is called when the last step is done, and before one that is as long as the data
+    loader's longest batch. batch: all data loaders give this."""
     divided = pretend.mapping() == "cuda"
     recorder = stack.enter_context(pretend.gpu(DividedRecorder if divided else Recorder, divided))
 
-    def finish():
+    def finish(is_last):
         header = {
             "torch": torch.__version__.split("+")[0],
             "mapping": recorder.device,
@@ -172,17 +174,21 @@ def watch(stack, steps, hand_over, longest=None, batch=None):
             "optimizer": follower.optimizer,
             "precision": follower.precision,
             "parameters": follower.parameter_bytes,
-            "doubts": _doubts(recorder, follower),
+            "doubts": _doubts(recorder, follower, is_last),
             "allocator": [*filter(None, map(os.environ.get, ALLOCATOR)), *recorder.allocator],
         }
-        recorder.stopped = True
-        recorder.finish()
-        hand_over(writer.Trace(recorder, follower.batch or 1), header)
+        if is_last:
+            recorder.stopped = True
+            recorder.finish()
+        hand_over(writer.Trace(recorder, follower.batch or 1), header, is_last)
 
-    follower = Follower(recorder, steps, finish, longest)
+    lengths = Lengths() if divided and longest is None and batch is None else None
+    follower = Follower(recorder, steps, finish, longest, lengths)
     recorder.follower = follower
     follow_optimizers(stack, follower, pretend.replace)
     _load_in_this_process(stack, divided)
+    if lengths is not None:
+        lengths.watch(stack, pretend.replace)
     if batch is not None:
         example.replace(stack, pretend.replace, recorder, batch)
     _compile_nothing(stack, recorder)
@@ -210,12 +216,14 @@ def _watched(path, arguments, steps, hand_over, longest, batch):
             raise _too_few(path, recorder, steps, "")
 
 
-def _doubts(recorder, follower):
+def _doubts(recorder, follower, is_last):
     doubts = dict(recorder.doubts)
     if recorder.worst_cases:
         names = ", ".join(sorted(recorder.worst_cases))
         doubts[f"sizes that depend on values are the largest that they can be ({names})"] = 150
-    if follower.steps_differ:
+    if is_last and follower.lengths is not None and follower.lengths.count:
+        doubts[f"batches differ in length: the longest of {follower.lengths.count} counts, and later ones may be longer"] = 100
+    elif follower.steps_differ:
         doubts["steps differ in shape: the longest of those recorded counts, and later ones may be longer"] = 200
     return doubts
 
@@ -250,7 +258,7 @@ def record(path, arguments, steps, longest=None, batch=None):
         os.close(source)
         answer = []
         try:
-            _watched(path, arguments, steps, lambda *found: answer.append(("done", *found)), longest, batch)
+            _watched(path, arguments, steps, lambda *found: answer.append(("done", *found[:2])), longest, batch)
         except BaseException as error:
             if not answer:  # what fails after the last step does not matter
                 if os.environ.get("CARMA_CAPTURE_TRACEBACK"):
@@ -258,7 +266,7 @@ def record(path, arguments, steps, longest=None, batch=None):
                 answer.append(("failed", one_line(path, error)))
         sys.stdout.flush()
         with os.fdopen(sink, "wb") as file:
-            pickle.dump(answer[0], file)
+            pickle.dump(answer[-1], file)
         os._exit(0)
     os.close(sink)
     with os.fdopen(source, "rb") as file:

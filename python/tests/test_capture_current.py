@@ -412,6 +412,34 @@ for length in itertools.count(5):
             self.assertIn(doubt, self.file().doubts)
             self.assertIn(4 * length * 8 * 4, self.file().sizes("a", steps, "forward"))
 
+    def test_the_longest_batch_that_the_loader_has_comes_last(self):
+        """Where the script bears it; else what its own steps show."""
+        text = """
+import torch
+from torch.utils.data import DataLoader
+rows = [torch.ones(9 if at % 40 else 300, dtype=torch.long) for at in range(400)]
+rows[4] = torch.ones(11, dtype=torch.long)
+def collate(rows):
+    source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    return {"source": source, "longest": source.shape[1]}
+model = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.Linear(8, 8)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for batch in DataLoader(rows[1:], batch_size=4, collate_fn=collate):
+    source = batch["source"].to("cuda")
+    assert True
+    model(source).sum().backward()
+    optimizer.step()
+"""
+        for assertion, length, doubt in (
+            ("True", 300, "the longest of 100 counts"), ("source.shape[1] == batch['longest']", 11, "steps differ"),
+        ):  # fmt: skip
+            done, _ = self.script(text.replace("assert True", f"assert {assertion}"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(doubt, self.file().doubts)
+            steps = range(1, max(event.step for event in self.file().events) + 1)
+            lengths = [max(self.file().sizes("a", step, "forward")) / (4 * 8 * 4) for step in steps]
+            self.assertEqual(max(lengths), length)
+
     def test_a_loss_of_a_repeated_micro_step_is_scaled_in_place(self):
         text = """
 import torch

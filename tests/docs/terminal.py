@@ -36,14 +36,6 @@ def autocluster_all(lines, alike):
     return [line if before.endswith("echo $?") else alike(line) for before, line in zip(["", *lines], lines)]
 
 
-def drawn(line):
-    """What a return of the carriage goes back over is drawn anew, as a shell does with its prompt when the window changes."""
-    shown = ""
-    for part in line.split("\r"):
-        shown = part + shown[len(part) :]
-    return shown
-
-
 class Screen:
     def __init__(self, directory, environment):
         self.seen = b""
@@ -63,8 +55,9 @@ class Screen:
     def lines(self, alike):
         while select.select([self.master], [], [], 0.1)[0]:
             self.seen += os.read(self.master, 65536)
-        text = re.sub(r"\^[C\]]", "", self.seen.decode(errors="replace").replace("\r\n", "\n"))
-        return autocluster_all([line for line in map(drawn, text.split("\n")) if line], alike)
+        text = re.sub(r"\r+\n", "\n", self.seen.decode(errors="replace"))
+        text = re.sub(r"\^[C\]]|[^\n]*\r", "", text)  # a shell draws over its prompt when the window changes
+        return autocluster_all([line for line in text.split("\n") if line], alike)
 
     def close(self):
         self.bash.kill()

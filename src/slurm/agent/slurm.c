@@ -104,7 +104,7 @@ static bool read_job(const char *line, uint32_t job, struct slurm_job *found)
     int64_t priority;
 
     *found = (struct slurm_job){0};
-    if (sscanf(line, "%u|%47[0-9_+]|%23[A-Z_]|%" SCNd64 "|%" SCNd64 "|%127[^|\n]|%511[^|\n]|%31[^|\n]|", &number,
+    if (sscanf(line, "%u|%47[0-9_+]|%23[A-Z_]|%" SCNd64 "|%" SCNd64 "|%2047[^|\n]|%511[^|\n]|%31[^|\n]|", &number,
                found->name, found->state, &priority, &found->restarts, found->partition, found->gres, begin) != 8 ||
         number != job)
         return false;

@@ -26,7 +26,7 @@ struct slurm_job {
     char
         whole[24]; /* what goes back to the queue: 10 for 10+1, whose components Slurm starts together; else the name */
     char state[24]; /* as in JobState= */
-    char partition[128];
+    char partition[2048]; /* while it waits: all that it may run in, by commas */
     char gres[SLURM_GRES_BYTES]; /* of each node */
     int64_t restarts;
     time_t begin_s; /* it does not start before; 0: at any time */
