@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import sysconfig
+import threading
 import time
 
 from carma.devices import device_count
@@ -24,6 +25,7 @@ LIBRARIES = ("torch", "torchvision", "transformers", "accelerate", "lightning", 
 SETTINGS = (".py", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")  # ends of files that say what to train
 SETTINGS_SIZE = 1 << 20
 SHELLS = frozenset(["sh", "bash", "dash", "ksh", "zsh"])
+LATE_S = 60  # since the command began: no more steps than are needed
 FIRST_S = 30  # until a launcher's first process is there
 SHELL_WORDS = 10  # of a shell's command, its script among them
 OF_THE_NETWORK = frozenset([
@@ -85,6 +87,7 @@ class _Answer:
         self.read = set()  # settings
         self.text = ""  # a capture that a longer step may replace
         self.asked = None  # the URL, or the machine, that was asked for last
+        self.lock, self.exit = threading.Lock(), os._exit
         sys.addaudithook(self._look)
         self.last = LastWords()
 
@@ -169,24 +172,33 @@ class _Answer:
                 data = data[os.write(self.descriptor, data) :]
 
     def found(self, trace, header, is_last):
-        from carma import writer
+        from carma import script, writer
 
         try:
             self.text, _ = writer.text(trace, None, header)
         except CaptureError as error:
-            self.refuse(f"{self.name()}: {error}", TRAINED)
-            os._exit(1)
-        if is_last:
+            if not self.text:
+                self.refuse(f"{self.name()}: {error}", TRAINED)
+                os._exit(1)
+        if is_last or os.times().elapsed - self.start > LATE_S:
+            self._leave()
+        script.ended_after(script.MORE_S, self._leave)
+        os._exit = self._leave
+
+    def _leave(self, status=0):
+        """Nothing that the script would do matters."""
+        if os.getpid() != self.process:  # forked by the script
+            self.exit(status)
+        with self.lock:
             self.write(True, self.text)
-            os._exit(0)  # nothing that the script would do matters
+            self.exit(0)
 
     def ended(self, recorder):
         """At the exit of a process without a capture."""
         if os.getpid() != self.process:
             return
         if self.text:  # a longer step than the script's own failed
-            self.write(True, self.text)
-            return
+            self._leave()
         error, status = getattr(sys, "last_value", None) or self.last.error, self.last.status
         steps = max(recorder.step - 1, 0)
         if error is not None:

@@ -15,6 +15,7 @@ from carma.versions import tensors_in
 
 SEEN = 3  # steps that show which dimensions differ; the first one's batch comes among the set-up
 MOST_MORE, EVENTS = 6, 20000  # steps that are recorded where they differ, while they have no more events in all
+AHEAD = 2  # steps until a batch comes from a library that takes one in advance
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -36,7 +37,7 @@ class Follower:
         self.recorder, self.steps, self.finish = recorder, steps, finish
         self.longest = longest
         self.lengths = lengths  # a Lengths, or None: the last step is as long as the script makes it
-        self.longer = {}  # index among the tensors of the last step: (dimension, length)
+        self.looked = False  # whether a loader has larger batches
         if longest is not None:
             self.steps = max(steps, SEEN) + 1
         self.moved = [[]]  # shapes of the tensors that were copied to the device, of each step
@@ -130,15 +131,9 @@ class Follower:
         """What is copied to the device in the last step: each dimension that differed between steps is as long as the
         user says. The rest is zeros."""
         self.moved[-1].append(tuple(tensor.shape))
-        index = len(self.moved[-1]) - 1
-        if index in self.longer and len(self.moved) == self.steps:
-            dimension, length = self.longer[index]
-            longer = list(tensor.shape)
-            if dimension < len(longer):
-                longer[dimension] = max(longer[dimension], length)
-            return _padded(tensor, longer)
         if self.longest is None or len(self.moved) < self.steps:
             return tensor
+        index = len(self.moved[-1]) - 1
         seen = [shapes[index] for shapes in self.moved[1:-1] if index < len(shapes)]
         if {len(shape) for shape in seen} != {tensor.dim()}:
             return tensor
@@ -150,21 +145,28 @@ class Follower:
 
     def _step_is_done(self):
         self.backwards = 0
+        if self.recorder.stopped:
+            raise Enough
         if self.recorder.step >= self.steps:
             self.recorder.reap()
-            if self.lengths is not None and not self.longer:
-                self.longer = self.lengths.of(self.moved[-1])
-                self.steps += self._more_steps() if self.longer else 0
+            if self.lengths is not None and not self.looked:
+                self.looked = True
+                with self.recorder.paused():
+                    larger = self.lengths.find(self.moved[-1])
+                self.steps += self._more_steps() if larger else 0
             self.finish(self.recorder.step >= self.steps)
             if self.recorder.step >= self.steps:
                 raise Enough
+        if self.looked and self.recorder.step == self.steps - AHEAD:
+            self.lengths.giving = True
         self.moved.append([])
         self.recorder.step += 1
 
     def _more_steps(self):
         """The longest one, and before it some more of the script's own: of each the allocator keeps other pieces."""
         events = len(self.recorder.events)
-        return 1 + max(0, min(MOST_MORE, (EVENTS - events) * self.recorder.step // events))
+        step = self.recorder.step
+        return AHEAD + max(0, min(MOST_MORE, (EVENTS - events) * step // events, self.lengths.left(step) - AHEAD))
 
     def _closed(self, arguments):
         """A closure runs the model inside of a step."""

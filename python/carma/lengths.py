@@ -1,67 +1,59 @@
-"""Batches differ in length where each is as long as its longest sample. Then the step that is recorded last is as long as the data
-loader's longest batch, which the first steps hardly meet: once two of its batches differ, it is asked for more, in a
-pass of its own."""
+"""Batches differ in size where each is as long as its longest sample. Then the steps that are recorded last have the data
+loader's largest batch, which the first steps hardly meet: once two of its batches differ, it is asked for more, in a
+pass of its own, and gives the largest from then on."""
 
 import collections.abc
 import contextlib
+import copy
 import signal
-import threading
 import time
+import weakref
 
 import torch
 from torch.utils import data
 
-LOOKED = 256  # batches
+LOOKED, ENOUGH = 256, 64  # batches: at most, and so many that their largest is hardly exceeded
 SECONDS = 3  # of the clock: who reads slowly shows fewer
-KEPT = 64  # batches whose shapes are remembered
 
 
-def _shapes(value, found):
-    """Of the tensors in a batch, in order."""
+def _shapes(value):
+    """Of the tensors in a batch."""
     if isinstance(value, torch.Tensor):
-        found.append(tuple(value.shape))
-    elif isinstance(value, collections.abc.Mapping):
-        for item in value.values():
-            _shapes(item, found)
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            _shapes(item, found)
-    return found
+        return [tuple(value.shape)]
+    if isinstance(value, collections.abc.Mapping):
+        value = [*value.values()]
+    return [shape for item in value for shape in _shapes(item)] if isinstance(value, (tuple, list)) else []
 
 
-def _one_that_differs(shapes):
-    """The dimension in which they differ, and no other; None: there is none, or several."""
-    if len({len(shape) for shape in shapes}) != 1:
-        return None
-    differ = [at for at, sizes in enumerate(zip(*shapes)) if len(set(sizes)) > 1]
-    return differ[0] if len(differ) == 1 else None
+def _size(shapes):
+    return sum(map(torch.Size.numel, map(torch.Size, shapes)))
 
 
 @contextlib.contextmanager
 def _at_most(seconds):
-    """A loader that blocks is interrupted, in a process's first thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """A loader that blocks is interrupted."""
 
     def ring(*_):
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    begun, (left, again) = time.monotonic(), signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:  # the script's own alarm
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - begun), 0.01), again)
 
 
 class Lengths:
-    """Of the batches of the loader that was asked last."""
-
     def __init__(self):
-        self.loader, self.given = None, []
-        self.count = 0  # batches that were looked at
+        self.given = weakref.WeakKeyDictionary()  # loader: the shapes in each batch that it has given
+        self.largest = weakref.WeakKeyDictionary()  # loader: the batch that it gives when we are giving
+        self.giving = False
+        self.loader, self.count = None, 0  # and batches that were looked at, of the loader that showed most
+        self.is_sure = False  # its largest batch is as large as any, or nearly so
         self.begin, self.give = data.DataLoader.__iter__, data.dataloader._BaseDataLoaderIter.__next__
 
     def watch(self, stack, put):
@@ -76,41 +68,41 @@ class Lengths:
             batch = self.give(iterator)
             loader = getattr(iterator, "carma_loader", None)
             if loader is not None:
-                if loader is not self.loader:
-                    self.loader, self.given = loader, []
-                self.given = [*self.given[1 - KEPT :], _shapes(batch, [])]
+                self.given.setdefault(loader, []).append(_shapes(batch))
+                if self.giving and loader in self.largest:
+                    batch = self.largest[loader]
+                    return batch if isinstance(batch, torch.Tensor) else copy.copy(batch)  # scripts take things out of a dict
             return batch
 
         put(stack, data.DataLoader, "__iter__", iterate)
         put(stack, data.dataloader._BaseDataLoaderIter, "__next__", give_batch)
 
-    def _longest(self, places):
-        """{place in a batch: its length in the longest}, of a pass of our own, without what a library does with batches."""
-        longest, end = dict.fromkeys(places, 0), time.monotonic() + SECONDS
-        with contextlib.suppress(Exception), _at_most(SECONDS):
-            iterator = self.begin(self.loader)
-            while self.count < LOOKED and time.monotonic() < end:
-                shapes = _shapes(self.give(iterator), [])
-                self.count += 1
-                for place, dimension in places.items():
-                    if place < len(shapes) and dimension < len(shapes[place]):
-                        longest[place] = max(longest[place], shapes[place][dimension])
-        return longest
+    def _look(self, loader, largest):
+        """In a pass of our own, without what a library does with batches."""
+        end, count, is_sure = time.monotonic() + SECONDS, 0, False
+        with contextlib.suppress(Exception, SystemExit), _at_most(SECONDS):
+            iterator = self.begin(loader)
+            try:
+                while count < LOOKED and time.monotonic() < end:
+                    batch = self.give(iterator)
+                    count += 1
+                    if _size(_shapes(batch)) > largest:
+                        largest = _size(_shapes(batch))
+                        self.largest[loader] = batch
+            except StopIteration:
+                is_sure = True
+        if count > self.count:
+            self.count, self.loader, self.is_sure = count, weakref.ref(loader), is_sure or count >= ENOUGH
 
-    def of(self, moved):
-        """{index among the tensors of a step: (dimension, length)} of those that are longer in another batch. moved: the
-        shapes of a step's."""
-        columns = zip(*self.given) if len({*map(len, self.given)}) == 1 else ()
-        places = {place: _one_that_differs(shapes) for place, shapes in enumerate(columns)}
-        places = {place: dimension for place, dimension in places.items() if dimension is not None}
-        are = {index: [place for place in places if any(shapes[place] == shape for shapes in self.given)]
-               for index, shape in enumerate(moved)}  # fmt: skip
-        if not any(are.values()):
-            return {}
-        longest, found = self._longest(places), {}
-        for index, candidates in are.items():
-            longer = [(longest[place], places[place]) for place in candidates if longest[place] > moved[index][places[place]]]
-            if longer:
-                length, dimension = max(longer)
-                found[index] = (dimension, length)
-        return found
+    def left(self, steps):
+        """Steps until the pass ends: after it, scripts evaluate and save."""
+        loader = self.loader()
+        given = len(self.given[loader]) if loader is not None else 0  # its truth would be its length, which not all have
+        return max(self.count - given, 0) // max(given // steps, 1)
+
+    def find(self, moved):
+        """Whether a loader has a larger batch than it has given. moved: shapes of what a step copied to the device."""
+        for loader, given in [*self.given.items()]:
+            if len({*map(tuple, given)}) > 1 and any(shape in moved for shapes in given for shape in shapes):
+                self._look(loader, max(map(_size, given)))
+        return bool(self.largest)

@@ -9,6 +9,7 @@ import os
 import pickle
 import runpy
 import sys
+import threading
 import traceback
 
 import torch
@@ -22,6 +23,8 @@ from carma.lengths import Lengths
 from carma.recorder import Recorder
 
 ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # settings; a script may make them before it uses the GPU
+
+MORE_S = 20  # of the clock, for steps beside those that were asked for
 
 
 def _load_in_this_process(stack, divided):
@@ -74,6 +77,29 @@ def _compile_nothing(stack, recorder):
     if hasattr(torch, "compile"):
         pretend.replace(stack, torch, "compile", compiled)
         pretend.replace(stack, torch.nn.Module, "compile", lambda module, *args, **kwargs: compiled(module) and None)
+
+
+def ended_after(seconds, end):
+    """What a script does in steps beside those that it was asked for: it may take long, or wait for ever."""
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+
+
+class _Files:
+    """In those steps, none that was there is removed, or written anew: an audit hook that raises prevents it."""
+
+    def __init__(self):
+        self.written, self.kept = set(), False
+        sys.addaudithook(self._look)
+
+    def _look(self, event, args):
+        if self.kept and event in ("os.remove", "os.rename", "os.rmdir", "os.truncate", "shutil.rmtree"):
+            raise Enough
+        if event == "open" and isinstance(args[0], (str, bytes)) and args[2] & os.O_TRUNC:
+            if self.kept and args[0] not in self.written and os.path.isfile(args[0]):
+                raise Enough
+            self.written.add(args[0])
 
 
 class _NoValuesError(Exception):
@@ -181,7 +207,9 @@ def watch(stack, steps, hand_over, longest=None, batch=None):
             recorder.stopped = True
             recorder.finish()
         hand_over(writer.Trace(recorder, follower.batch or 1), header, is_last)
+        files.kept = not is_last
 
+    files = _Files()
     lengths = Lengths() if divided and longest is None and batch is None else None
     follower = Follower(recorder, steps, finish, longest, lengths)
     recorder.follower = follower
@@ -221,8 +249,8 @@ def _doubts(recorder, follower, is_last):
     if recorder.worst_cases:
         names = ", ".join(sorted(recorder.worst_cases))
         doubts[f"sizes that depend on values are the largest that they can be ({names})"] = 150
-    if is_last and follower.lengths is not None and follower.lengths.count:
-        doubts[f"batches differ in length: the longest of {follower.lengths.count} counts, and later ones may be longer"] = 100
+    if is_last and follower.lengths is not None and follower.lengths.is_sure:
+        doubts[f"batches differ in size: the largest of {follower.lengths.count} counts, and later ones may be larger"] = 100
     elif follower.steps_differ:
         doubts["steps differ in shape: the longest of those recorded counts, and later ones may be longer"] = 200
     return doubts
@@ -256,25 +284,34 @@ def record(path, arguments, steps, longest=None, batch=None):
     child = os.fork()
     if child == 0:
         os.close(source)
-        answer = []
+        answered = False
+
+        def answer(*words):
+            nonlocal answered
+            if not answered and words[0] == "done":
+                ended_after(MORE_S, lambda: os._exit(0))
+            answered = True
+            with os.fdopen(os.dup(sink), "wb") as file:
+                pickle.dump(words, file)
+
         try:
-            _watched(path, arguments, steps, lambda *found: answer.append(("done", *found[:2])), longest, batch)
+            _watched(path, arguments, steps, lambda trace, header, is_last: answer("done", trace, header), longest, batch)
         except BaseException as error:
-            if not answer:  # what fails after the last step does not matter
+            if not answered:  # what fails after the last step does not matter
                 if os.environ.get("CARMA_CAPTURE_TRACEBACK"):
                     traceback.print_exc()
-                answer.append(("failed", one_line(path, error)))
+                answer("failed", one_line(path, error))
         sys.stdout.flush()
-        with os.fdopen(sink, "wb") as file:
-            pickle.dump(answer[-1], file)
         os._exit(0)
     os.close(sink)
-    with os.fdopen(source, "rb") as file:
-        text = file.read()
+    answer = None
+    with os.fdopen(source, "rb") as file, contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:  # the last one counts: a process may end in a longer step than the script's own
+            answer = pickle.load(file)
     _, status = os.waitpid(child, 0)
-    if not text:
+    if answer is None:
         raise CaptureError(f"{path}: its process ended without a word (status {status})")
-    kind, *rest = pickle.loads(text)
+    kind, *rest = answer
     if kind == "failed":
         raise CaptureError(rest[0])
     return rest
