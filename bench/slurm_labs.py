@@ -29,11 +29,6 @@ class Cluster(lab.Lab):
         super().__init__(build / "bin" / "carma", common.ROOT, build / "meson", scale)
         self.stamp = build / "meson" / "bench" / "bench-stamp"
 
-    def write_slurm(self):
-        super().write_slurm()
-        # Slurm shall still know at the end how the first job ended.
-        self.edit("JobRequeue=1\n", "JobRequeue=1\nMinJobAge=86400\n")
-
     def edit(self, pattern, new):
         """slurmctld's configuration, and each node's."""
         for name in ["slurm", *lab.NODES]:

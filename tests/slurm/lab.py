@@ -182,6 +182,7 @@ PropagateResourceLimits=NONE
 ReturnToService=2
 JobRequeue=1
 KillWait=5
+MinJobAge=86400
 GresTypes=gpu,gpumem,gpubig,gpusm,gpuslot
 PlugStackConfig={etc}/plugstack.conf
 CliFilterPlugins=lua

@@ -25,8 +25,8 @@ struct slurm_job {
     char name[48]; /* what means this job alone: 12, 8_3 of an array, 10+1 of a heterogeneous job */
     char
         whole[24]; /* what goes back to the queue: 10 for 10+1, whose components Slurm starts together; else the name */
-    char state[24]; /* as in JobState= */
-    char partition[2048]; /* while it waits: all that it may run in, by commas */
+    char state[24];              /* as in JobState= */
+    char partition[2048];        /* while it waits: all that it may run in, by commas */
     char gres[SLURM_GRES_BYTES]; /* of each node */
     int64_t restarts;
     time_t begin_s; /* it does not start before; 0: at any time */
