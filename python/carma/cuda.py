@@ -170,7 +170,7 @@ def replace(stack, put, recorder):
     })  # fmt: skip
     for original, own in ((torch.cuda.Stream, Stream), (torch.cuda.Event, Event)):
         for base in original.__mro__:
-            if isinstance(base, abc.ABCMeta):  # of 2.2 to 2.4, whose compiler takes no other kinds
+            if isinstance(base, abc.ABCMeta):  # PyTorch 2.2 to 2.4: the compiler demands these classes
                 base.register(own)
     for module in (torch.cuda, torch.cuda.memory, torch.cuda.random, torch.cuda.streams, torch.cuda.graphs):
         for name, answer in answers.items():

@@ -23,21 +23,14 @@ class Enough(BaseException):
     """The last step is done. No Exception: scripts catch those."""
 
 
-def _padded(tensor, shape):
-    made = tensor.new_zeros(shape)
-    part = tuple(slice(0, min(new, old)) for new, old in zip(shape, tensor.shape))
-    made[part] = tensor[part]
-    return made
-
-
 class Follower:
-    """finish(is_last): called when the last step is done, and before one that is made longer than the script's."""
+    """finish(is_last): called when the last step is done, and before the steps that lead to a loader's largest batch."""
 
     def __init__(self, recorder, steps, finish, longest=None, lengths=None):
         self.recorder, self.steps, self.finish = recorder, steps, finish
         self.longest = longest
-        self.lengths = lengths  # a Lengths, or None: the last step is as long as the script makes it
-        self.looked = False  # whether a loader has larger batches
+        self.lengths = lengths  # a Lengths; None: no loader is asked for its largest batch
+        self.looked = False  # the loaders have been asked for larger batches
         if longest is not None:
             self.steps = max(steps, SEEN) + 1
         self.moved = [[]]  # shapes of the tensors that were copied to the device, of each step
@@ -141,7 +134,10 @@ class Follower:
         if shape == list(tensor.shape):
             return tensor
         self.recorder.doubt(f"batches of length {self.longest} were made from shorter ones", 150)
-        return _padded(tensor, shape)
+        made = tensor.new_zeros(shape)
+        part = tuple(slice(0, min(new, old)) for new, old in zip(shape, tensor.shape))
+        made[part] = tensor[part]
+        return made
 
     def _step_is_done(self):
         self.backwards = 0

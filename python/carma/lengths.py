@@ -12,8 +12,9 @@ import weakref
 import torch
 from torch.utils import data
 
-LOOKED, ENOUGH = 256, 64  # batches: at most, and so many that their largest is hardly exceeded
-SECONDS = 3  # of the clock: who reads slowly shows fewer
+LOOKED = 256  # batches that a loader is asked for, at most
+ENOUGH = 64  # batches: few others are larger than the largest of these
+SECONDS = 3  # of the clock; a slow loader is asked for fewer batches
 
 
 def _shapes(value):

@@ -134,7 +134,7 @@ bool waiting_exclude(const struct agent *agent, uint32_t job, const struct slurm
     return other;
 }
 
-/* waiting_look() takes up the exclusion again after so many seconds, also without room. */
+/* waiting_look() looks at the exclusion again in `seconds`, even if no lease has ended here. */
 static void look_again(const struct agent *agent, uint32_t job, int64_t seconds)
 {
     spool_put(agent->spool, job, excluded_since, time(NULL) - WAITING_LONGEST_S + seconds);
