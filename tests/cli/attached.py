@@ -36,13 +36,24 @@ assert "has failed: exit status 7" in terminal.text(), terminal.text()
 assert b"\r\n/dev/pts/" in output() and output().endswith(b"\r\n4999\r\n5000\r\n"), output()[:200] + output()[-50:]
 terminal.close()
 
+# Ctrl-C is an ordinary key of a program that reads each one, and of a shell. (More: docs/user.md, a day.)
+for mode in ["-icanon -isig", "-icanon", "-isig"]:
+    terminal = Terminal([CARMA, "run", "--", "sh", "-c", f"trap 'echo got it' INT; stty {mode}; echo ready; until read line; do :; done; exit 7"])
+    terminal.sees("ready")
+    for _ in range(2):
+        terminal.press(INTERRUPT)
+        terminal.read(0.3)
+    terminal.press("\n")
+    expect(terminal.ended(), 7, f"the exit status with {mode}")
+    terminal.close()
+
 # One that does not use its GPU is warned in its terminal.
 terminal = Terminal([CARMA, "shell", "--idle-limit", "2"])
 terminal.sees("does not use its GPUs: it is ended in 1:00 unless", "it is ended in 0:12 unless")
 terminal.press("exit 3\r")
 terminal.close()
 
-# Ctrl-C is an ordinary key of a shell. Whoever attaches has the job: the last one. (More: docs/user.md, a day.)
+# Whoever attaches has the job: the last one.
 first = Terminal([CARMA, "shell"], PS1="$ ")
 first.sees("(shell)")
 first.press("echo on $((1000 + 337))\r")

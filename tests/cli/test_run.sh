@@ -28,7 +28,7 @@ id_of() {
 }
 
 # Outputs are apart, and in files as any job's; the exit status is the job's, also of one that could not run.
-ends 3 run -- sh -c 'echo out; echo err >&2; exit 3'
+ends 3 run -- sh -c 'echo out; echo err >&2; cat; exit 3' </dev/null # it ends once the client is attached
 expect_output out
 [ "$(grep -c '^err$' "$T/err")" -eq 1 ] || fail "no error came: $(cat "$T/err")"
 [ "$(cat carma-1.out) $(cat carma-1.err)" = "out err" ] || fail "the outputs of job 1 are not in its files"

@@ -272,6 +272,16 @@ static struct layer *add(const char *type, const char *shape, int64_t parameters
     return layer;
 }
 
+/* "TYPE SHAPE PARAMETERS" of each. */
+static void add_all(const char *layers)
+{
+    char type[32], shape[16];
+    int length;
+
+    for (long parameters; sscanf(layers, "%31s %15s %ld%n", type, shape, &parameters, &length) == 3; layers += length)
+        add(type, shape, parameters);
+}
+
 static void begin(int64_t channels, int64_t size)
 {
     layer_list_release(&small);
@@ -305,11 +315,7 @@ static void check_links(const char *wanted)
 TEST(test_norm_that_activates)
 {
     begin(3, 8);
-    add("Conv2d", "4x8x8", 108);
-    add("Identity", "4x8x8", 0);
-    add("SiLU", "4x8x8", 0);
-    add("BatchNormAct2d", "4x8x8", 8);
-    add("Linear", "5", 25);
+    add_all("Conv2d 4x8x8 108 Identity 4x8x8 0 SiLU 4x8x8 0 BatchNormAct2d 4x8x8 8 Linear 5 25");
     check_links("0:Conv2d<--1 1:BatchNormAct2d<-0 2:Identity<-1 3:SiLU<-2 4:mean<-3 5:Linear<-4");
 }
 
@@ -321,15 +327,10 @@ TEST(test_attention)
         small.input_rank = 2;
         small.input[0] = 6;
         small.input[1] = 8;
-        add("LayerNorm", "6x8", 16);
-        for (int i = 0; i < 3; i++)
-            add("Linear", "6x8", 72);
-        if (eager)
-            add("Dropout", "2x6x6", 0);
-        add("Linear", "6x8", 72);
+        add_all("LayerNorm 6x8 16 Linear 6x8 72 Linear 6x8 72 Linear 6x8 72");
+        add_all(eager ? "Dropout 2x6x6 0 Linear 6x8 72" : "Linear 6x8 72");
         add("SelfAttention", "6x8", 0)->container = true;
-        add("LayerNorm", "6x8", 16);
-        add("EncoderLayer", "6x8", 0);
+        add_all("LayerNorm 6x8 16 EncoderLayer 6x8 0");
         check_links(eager ? "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 4:matmul<-1,2 5:softmax<-4 "
                             "6:dropout<-5 7:matmul<-6,3 8:Linear<-7 10:add<-8,-1 11:LayerNorm<-10 12:add<-11,10"
                           : "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 "
@@ -344,9 +345,7 @@ TEST(test_where_sums_stand)
     for (int inverted = 0; inverted < 2; inverted++) {
         begin(4, 8);
         for (int block = 0; block < 2; block++) {
-            add("Conv2d", "4x8x8", 144);
-            add("BatchNorm2d", "4x8x8", 8);
-            add("ReLU", "4x8x8", 0);
+            add_all("Conv2d 4x8x8 144 BatchNorm2d 4x8x8 8 ReLU 4x8x8 0");
             add(inverted ? "InvertedResidual" : "BasicBlock", "4x8x8", 0);
         }
         check_links(inverted ? "0:Conv2d<--1 1:BatchNorm2d<-0 2:ReLU<-1 3:add<-2,-1 5:Conv2d<-3 6:BatchNorm2d<-5 "
@@ -366,10 +365,7 @@ TEST(test_in_place)
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         begin(4, 8);
-        add("Conv2d", "4x8x8", 144);
-        add("BatchNorm2d", "4x8x8", 8);
-        add("ReLU", "4x8x8", 0);
-        add("Conv2d", "4x8x8", 144);
+        add_all("Conv2d 4x8x8 144 BatchNorm2d 4x8x8 8 ReLU 4x8x8 0 Conv2d 4x8x8 144");
         add(blocks[i].type, "4x8x8", 0)->container = true;
         layers_complete(&small);
         assert_int_equal(small.items[2].in_place, blocks[i].in_place);
@@ -380,12 +376,7 @@ TEST(test_in_place)
 TEST(test_inception)
 {
     begin(9, 8);
-    add("Conv2d", "5x8x8", 45);
-    add("Conv2d", "4x8x8", 36);
-    add("Conv2d", "4x8x8", 48);
-    add("Conv2d", "4x8x8", 48);
-    add("Conv2d", "7x8x8", 63);
-    add("InceptionE", "20x8x8", 0);
+    add_all("Conv2d 5x8x8 45 Conv2d 4x8x8 36 Conv2d 4x8x8 48 Conv2d 4x8x8 48 Conv2d 7x8x8 63 InceptionE 20x8x8 0");
     check_links("0:Conv2d<--1 1:Conv2d<--1 2:Conv2d<-1 3:Conv2d<-1 4:AvgPool2d<--1 5:Conv2d<-4 6:cat<-0,2,3,5");
 }
 
@@ -393,8 +384,7 @@ TEST(test_inception)
 TEST(test_guess)
 {
     begin(3, 8);
-    add("Conv2d", "4x8x8", 108);
-    add("BatchNorm2d", "7x5x5", 14);
+    add_all("Conv2d 4x8x8 108 BatchNorm2d 7x5x5 14");
     layers_complete(&small);
     assert_int_equal(small.guessed, 1);
     assert_int_equal(small.items[1].inputs[0], 0);
