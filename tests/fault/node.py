@@ -60,7 +60,7 @@ class Node:
         self.books.mkdir()
         self.log = self.top / "daemon.log"
         self.settings = settings
-        self.daemon = None
+        self.daemon, self.killed = None, set()
         self.scale = scale
         prefix = self.top / "prefix"
         self.link(prefix / "bin", ["cli/carma", "daemon/carmad", "vnode/carma-train", "vnode/carma-vnode"])
@@ -159,6 +159,7 @@ class Node:
 
     def kill_all(self):
         for pid in self.processes():
+            self.killed.add(pid)
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -71,8 +71,9 @@ def check_job(node, submission, job, by_name, may_be_lost):
     if submission.after:
         wrong += check_turn(node, submission, launches, state, by_name)
     told = max(job["exit_status"] or 0, state != "COMPLETED")  # of a job that was killed, the witness tells nothing
-    if submission.attached and submission.attached.returncode not in (told, NOT_ASKED):
-        wrong.append(f"is {state} with {job['exit_status']}, and carma run ended with {submission.attached.returncode}")
+    run = submission.attached
+    if run and run.pid not in node.killed and run.returncode not in (told, NOT_ASKED):
+        wrong.append(f"is {state} with {job['exit_status']}, and carma run ended with {run.returncode}")
     if state == "REFUSED" and submission.after:
         return wrong
     if state not in LEDGER:
