@@ -148,12 +148,15 @@ expect_output whole
 # It saves its state when it is asked to, each time, and runs on; where it can, and where it has said how.
 # shellcheck disable=SC2016 # for the job's shell
 run submit --parsable --time 1000:00 --signal USR1 -o saved.out -- \
-    sh -c 'trap "echo saved" USR1; echo runs; while :; do sleep 0.02; done'
+    sh -c 'trap "echo saved" USR1; trap "echo other" USR2; echo runs; while :; do sleep 0.02; done'
 saves=$(cat "$T/out")
 until_field "$saves" state RUNNING
 wait_for 'grep -q runs saved.out'
 expect_ok checkpoint "$saves"
 wait_for 'grep -q saved saved.out'
+expect_ok signal "$saves" USR2
+wait_for 'grep -q other saved.out'
+[ "$(grep -c saved saved.out)" -eq 1 ] || fail "it was told once, and saved twice"
 expect_ok checkpoint "$saves"
 wait_for '[ "$(grep -c saved saved.out)" -eq 2 ]'
 expect_field "$saves" state RUNNING
