@@ -6,9 +6,12 @@
 LAUNCH_TEST(test_double_fork)
 {
     f->request.grace_ns = 60 * NS_PER_SEC; /* it heeds SIGTERM, so this is not waited for */
-    /* setsid forks when it leads a group already: the sleeper is in another session, and its parent is gone */
+    /* setsid forks when it leads a group already: the sleeper is in another session, and its parent is gone. It names
+     * no job, and has left the job's control group where it may. */
     assert_exits(
-        f, "(setsid sh -c 'echo $$ >orphan; exec sleep 100' &) ; while [ ! -s orphan ]; do sleep 0.01; done; exit 5",
+        f,
+        "(setsid env -i sh -c 'while read _ at type _; do [ $type != cgroup2 ] || echo 0 >$at/cgroup.procs; done"
+        " </proc/mounts; echo $$ >orphan; exec sleep 100' &); while [ ! -s orphan ]; do sleep 0.01; done; exit 5",
         5);
     assert_true(gone(pid_of(f, "orphan")));
 }
