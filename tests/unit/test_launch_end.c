@@ -6,8 +6,7 @@
 LAUNCH_TEST(test_double_fork)
 {
     f->request.grace_ns = 60 * NS_PER_SEC; /* it heeds SIGTERM, so this is not waited for */
-    /* setsid forks when it leads a group already: the sleeper is in another session, and its parent is gone. It names
-     * no job, and has left the job's control group where it may. */
+    /* its parent is gone (setsid forks in a group's leader), it names no job, and leaves its control group if it may */
     assert_exits(
         f,
         "(setsid env -i sh -c 'while read _ at type _; do [ $type != cgroup2 ] || echo 0 >$at/cgroup.procs; done"
