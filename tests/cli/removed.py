@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -193,6 +194,19 @@ def walk(daemon, rows, heals, at_once=1):
             expect_end(waits, "the job that waited")
 
 
+def restart_before_it_is_made_again(daemon):
+    """A shepherd that has been held up until now: carmad waits for it."""
+    name, runs, _ = begin("a run of a slow shepherd")
+    shepherd = int(re.search(r"^shepherd (\d+)", (run(runs) / "status").read_text(), re.M)[1])
+    os.kill(shepherd, signal.SIGSTOP)
+    remove(run(runs))
+    daemon.restart()
+    time.sleep(1)  # two looks of carmad's at its runs
+    os.kill(shepherd, signal.SIGCONT)
+    (WORK / f"{name}.go").touch()
+    expect_end(runs, "the job that ran")
+
+
 def walk_users_own():
     """What a user has removed is named to him."""
     now.row = "the user's own"
@@ -246,6 +260,7 @@ def main():
     walk(daemon, HEALS_ALONE, True)
     walk(daemon, HEALS, True, 3)
     walk(daemon, LEAVES, False, 2)
+    restart_before_it_is_made_again(daemon)
     walk_users_own()
     second_daemon(daemon)
     daemon.stop()

@@ -225,7 +225,6 @@ finds 0 "skip state: $STATE is not there: carmad makes it"
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     mkdir small
     sed "s|^state_directory.*|state_directory = $T/small/state|" carma.conf >small.conf
-    # shellcheck disable=SC2016 # for the inner shell
     unshare --mount --propagation private sh -c 'mount -t tmpfs -o size=1m none small && mkdir -m 700 small/state && mount -o remount,ro small &&
         exec "$@"' sh "$CARMA" doctor --root "$ROOT" --config small.conf --json >"$T/findings" 2>&1
     found 'MiB free' 'make room' 'Read-only file system'

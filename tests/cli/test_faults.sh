@@ -65,7 +65,6 @@ cancel 4
 
 # An Xid of the hardware's, then another on another GPU: the second is taken for the job's doing.
 run cancel 1 2
-# shellcheck disable=SC2016 # for the job's shell
 expect_id 6 -G 4 --gpu-memory 1G -- sh -c '"$0" inject xid --xid 119 --gpu "$CARMA_RESTART_COUNT"; exit 1' "$VNODE"
 run wait 6
 expect_field 6 state FAILED attempts 2 exit_cause gpu_error

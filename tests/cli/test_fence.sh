@@ -70,7 +70,6 @@ expect_field "$free" fence_bytes null process_limit_bytes null attempts 1
 restart_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set max_slowdown=0
 first=$(submitted --gpu-memory 4G -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 1000000)
 second=$(submitted --gpu-memory 4G -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 1000000)
-# shellcheck disable=SC2016
 third=$(submitted -W --gpu-memory 4G -- sh -c 'echo "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"')
 grep -qx 70 "carma-$third.out" || fail "the third client's threads: $(cat "carma-$third.out")"
 expect_field "$first" threads_percent null

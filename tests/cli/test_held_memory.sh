@@ -2,7 +2,6 @@
 # Usage: test_held_memory.sh CARMA SOURCE BUILD HELD_MEMORY
 # A process of which nobody can read the command line or the environment, as the lock of its memory is held for ever,
 # holds up nobody: neither carmad, at its start or later, nor the end of a lost job.
-# shellcheck disable=SC2016 # single quotes: for the job's shell
 held_memory=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"

@@ -6,7 +6,6 @@ start_node a100x4-40g 100
 . "$SOURCE/tests/cli/mps.sh"
 
 start
-# shellcheck disable=SC2016 # for the job's shell
 run submit --parsable -W --mps-threads 50 --mps-memory-limit 12G -- sh -c \
     'echo "$CUDA_MPS_PIPE_DIRECTORY"; echo "$CUDA_MPS_LOG_DIRECTORY"; stat -c %a "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
      echo "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $CUDA_VISIBLE_DEVICES"'
@@ -23,7 +22,6 @@ print(",".join(sorted(gpu["uuid"] for gpu in json.load(sys.stdin)["gpus"])), end
     fail "the domain is for $(cat "$DOMAINS/$domain/gpus")"
 
 # An exclusive job, and one that shares otherwise, are told of no control daemon.
-# shellcheck disable=SC2016
 run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | wc -l; echo "$CUDA_MPS_LOG_DIRECTORY"'
 [ "$(cat carma-2.out)" = 0 ] || fail "an exclusive job has: $(cat carma-2.out)"
 
@@ -34,13 +32,11 @@ start
 runs 3 -G 2 --exclusive -- sleep 100000
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 4 placements.0.observed_bytes $((4 << 30))
-# shellcheck disable=SC2016
 run submit --parsable -- sh -c 'echo $$; exec "$@"' sh "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 5 placements.0.observed_bytes $((4 << 30))
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 6 placements.0.observed_bytes $((4 << 30))
 expect_field 6 placements.0.index "$(field 4 placements.0.index)"
-# shellcheck disable=SC2016
 "$CARMA" gpus --json | python3 -c 'import json, sys
 gpu = json.load(sys.stdin)["gpus"][int(sys.argv[1])]
 assert gpu["free_bytes"] <= gpu["total_bytes"] - (8 << 30), gpu' "$(field 4 placements.0.index)" ||

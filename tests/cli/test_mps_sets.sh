@@ -14,7 +14,6 @@ until_field 2 placements.2.observed_bytes $((4 << 30))
 set -- "$DOMAINS"/set-*
 [ "$(tr ',' ' ' <"$1/gpus" | wc -w)" -eq 3 ] || fail "the domain of job 2 is for $(cat "$1/gpus")"
 for job in 3 4; do
-    # shellcheck disable=SC2016
     run submit --parsable --gpu-memory 30G -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"; exec "$@"' sh "$TRAIN" --memory 1G \
         --sm-activity 0.3 --seconds 6000
     until_field $job placements.0.observed_bytes $((1 << 30))
@@ -60,7 +59,6 @@ run submit --parsable -W -- true
 field 8 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || fail "job 8: $(field 8 message)"
 mkdir "$T/theirs" && listen_for_mps "$T/theirs"
 wait_for '[ -S "$T/theirs/control" ]'
-# shellcheck disable=SC2016
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"'
 [ "$(cat carma-9.out)" = "$T/theirs" ] || fail "job 9 uses $(cat carma-9.out)"
 kill "${listener##* }"

@@ -8,7 +8,7 @@ set -- "$1/carma-vnode" "$2"
 . "$2/tests/cli/lib.sh"
 FAIL_FAST=yes
 jobs=
-# shellcheck disable=SC2016,SC2034 # evaluated by lib.sh
+# shellcheck disable=SC2034 # evaluated by lib.sh
 at_end='[ -z "$jobs" ] || kill $jobs 2>/dev/null; wait'
 
 if ! "$VENV/bin/python" -c 'import gpustat, nvitop, pynvml' 2>/dev/null; then

@@ -42,7 +42,6 @@ until_gone "$(cat stray.pid)" "$(cat deaf.pid)"
 [ -z "$group" ] || ! grep -qF "$group" /proc/[0-9]*/cgroup 2>/dev/null || fail "processes are left in $group"
 
 # Its time is up, after it was told so.
-# shellcheck disable=SC2016 # for the job's shell
 expect_ok submit --parsable --time 0:30 --signal USR1@20 -o told.out -- \
     sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
 until_field 2 exit_cause timeout
@@ -60,11 +59,9 @@ until_field 3 exit_cause timeout
 
 # The machine is started anew: the job is gone, and another process has the pid and the start time of its shepherd, and
 # of itself. The status's boot decides.
-# shellcheck disable=SC2016 # for the job's shell
 run submit --parsable -- sh -c 'echo $$ >before.pid; exec sleep 600'
 until_file before.pid
 until_field 4 state RUNNING
-# shellcheck disable=SC2016 # for the job's shell
 run submit --parsable -- sh -c 'echo $$ >removed.pid; exec sleep 600'
 until_file removed.pid
 until_field 5 state RUNNING
@@ -106,7 +103,6 @@ while not os.path.exists("enough"):
     pass
 os._exit(9)
 PYTHON
-# shellcheck disable=SC2016 # for the job's shell
 run submit --parsable -- sh -c 'until grep -q "phase running" "$CARMA_RUN/status"; do sleep 0.01; done; exec python3 forge.py'
 until_file forged
 sleep 1.2
@@ -146,7 +142,6 @@ done
 expect_output whole
 
 # It saves its state when it is asked to, each time, and runs on; where it can, and where it has said how.
-# shellcheck disable=SC2016 # for the job's shell
 run submit --parsable --time 1000:00 --signal USR1 -o saved.out -- \
     sh -c 'trap "echo saved" USR1; trap "echo other" USR2; echo runs; while :; do sleep 0.02; done'
 saves=$(cat "$T/out")
@@ -169,7 +164,6 @@ run cancel "$saves" @
 until_field "$saves" state CANCELLED
 
 # It stands still, and its time with it, also without a daemon; it goes on, gets signals, and waits again in its place.
-# shellcheck disable=SC2016 # for the job's shell
 run submit --parsable --time 1000:00 -o stands.out -- sh -c 'trap "echo got" USR1; trap "exit 5" HUP
     sh -c "while :; do echo beat; sleep 0.02; done" & echo "$CARMA_RESTART_COUNT runs"; while :; do wait; done'
 stands=$(cat "$T/out")

@@ -18,7 +18,6 @@ gone() {
     ! kill -0 "$(cat "$1.pid")" 2>/dev/null || fail "$1: process $(cat "$1.pid") is left"
 }
 
-# shellcheck disable=SC2016 # for the jobs' shells
 {
     job deaf 'trap "" TERM; env -i setsid sh -c "echo \$\$ >deaf.pid; while :; do sleep 1; done" & while :; do sleep 1; done'
     kill -STOP "$shepherd"

@@ -140,7 +140,6 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     cp -R "$SOURCE/python/carma" "$T/carma"
     chmod -R a+rX "$T"
     for ask in '/mnt/own queue' 'PYTHONPATH=/mnt /usr/bin/python3 -B -c "import carma; carma.gpus()"'; do
-        # shellcheck disable=SC2016 # the inner shell's
         unshare --mount --propagation private sh -c 'mount -t tmpfs none /var/lib && mkdir -m 700 /var/lib/carma && mount --bind "$1" /mnt &&
             exec env -u CARMA_SOCKET HOME=/nowhere setpriv --reuid 54321 --regid 54321 --clear-groups sh -c "$2"' \
             sh "$T" "$ask" >"$T/out" 2>&1

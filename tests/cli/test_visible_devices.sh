@@ -26,7 +26,6 @@ indices() {
 gives() {
     mib=$1
     shift
-    # shellcheck disable=SC2016
     run submit --parsable -G 2 --gpu-memory "${mib}M" -o out.%j "$@" -- sh -c \
         'echo "$CUDA_VISIBLE_DEVICES $CARMA_GPU_UUIDS"; exec "$0" --gpus 2 --memory "$1M" --sm-activity 0.1 --seconds 100000' \
         "$TRAIN" "$mib"
@@ -109,7 +108,6 @@ end_daemon
 keeps_uuids() {
     why=$1
     shift
-    # shellcheck disable=SC2016
     id=$(submitted -W -o out.%j "$@" -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CARMA_GPU_UUIDS"')
     read -r visible uuids <"out.$id"
     is "$uuids"

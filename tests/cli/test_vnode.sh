@@ -37,7 +37,6 @@ expect 0 "" env CARMA_TIME_SCALE=480 "$vnode" create "$T/b" --profile "$profiles
 [ "$(stat -c %a "$T/b")" = 600 ] || fail "mode of $T/b"
 expect 0 "time scale 480" env CARMA_VNODE="$T/b" "$vnode" show
 expect 1 "was made under CARMA_TIME_SCALE=480, here it is 2" env CARMA_TIME_SCALE=2 "$vnode" show "$T/b"
-# shellcheck disable=SC2016 # for the inner shell
 expect 0 "node a100x4-40g" sh -c 'mkdir -p "$1/prefix/share/carma/nodes" && cp "$2"/*.ini "$1/prefix/share/carma/nodes" &&
     CARMA_PREFIX=$1/prefix "$3" create "$1/c" && "$3" show "$1/c"' sh "$T" "$profiles" "$vnode"
 

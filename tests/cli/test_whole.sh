@@ -5,10 +5,8 @@ ln -s "$SOURCE/data/summaries" .
 start_all a100x4-40g 480 --config /dev/null
 
 # One job, from its submission to its end; and the fate of others.
-# shellcheck disable=SC2016 # for the job's shell
 ends 3 submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
 shows '^on GPU-' logs @
-# shellcheck disable=SC2016 # for the job's shell
 ends 137 submit -W -- sh -c 'kill -KILL $$'
 expect_id 3 --hold -- true
 shows 'job 3 is HELD' explain @

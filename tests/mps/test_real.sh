@@ -42,7 +42,6 @@ while read -r driver program; do
     if [ "${driver%%.*}" -lt 550 ]; then
         PATH=$T/bin:$PATH start_daemon --set policy=first-fit --set memory_view=monitor --set settle=0s --set share=mps \
             --set mps_pipe_directory= --set mps_control="$program"
-        # shellcheck disable=SC2016 # for the job's shell
         run submit --parsable -W -- sh -c 'echo get_server_list | "$1"' sh "$program"
         expect_field 2 state COMPLETED
         [ -n "$(controls)" ] || fail "driver $driver: no control daemon is seen"

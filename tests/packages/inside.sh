@@ -103,7 +103,6 @@ there, here = socket.socketpair()
 os.dup2(there.fileno(), 3)
 subprocess.run(["/usr/lib/carma/carma-shepherd"], pass_fds=[3])' &
 waiting=$!
-# shellcheck disable=SC2016 # the inner shell's
 until_says carma-shepherd sh -c 'grep -h "(carma-shepherd) . $1 " /proc/[0-9]*/stat' sh "$waiting"
 get remove carma carma-vnode python3-carma carma-slurm || give_up "the packages cannot be removed"
 grep -q '1 job(s) go on without carmad' apt.log || fail "removing says nothing of the job that runs"

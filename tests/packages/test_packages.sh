@@ -18,7 +18,6 @@ done
 [ -e /usr/include/slurm/spank.h ] || skip "no libslurm-dev here: script/packages test installs it"
 release=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 [ -n "$release" ] && [ -e "/usr/share/debootstrap/scripts/$release" ] || skip "debootstrap does not know '$release'"
-# shellcheck disable=SC2016 # apt's own variables
 mirror=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | sed -n "s/^$release main //p" | head -n 1)
 [ -n "$mirror" ] || skip "apt knows no mirror for $release"
 unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces can be made here"
@@ -73,7 +72,6 @@ cp "$SOURCE/tests/fakes/service_manager.py" "$SOURCE/tests/packages/systemctl" "
 echo force-unsafe-io >"$T/root/etc/dpkg/dpkg.cfg.d/test"
 
 # Processes of the tree end with its first one. The network is there for apt alone.
-# shellcheck disable=SC2016 # expanded inside
 unshare --mount --pid --fork --kill-child --propagation private sh -c 'mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/run" &&
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin http_proxy="$http_proxy" \
     https_proxy="$https_proxy" chroot "$1" sh /opt/test/inside.sh "$2" "$3"' sh "$T/root" "$old" "$new" || exit 1
