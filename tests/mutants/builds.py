@@ -86,13 +86,15 @@ class Build:
         return meson("introspect", what, str(self.dir))
 
     def files_of(self, test, targets):
-        """A test's own files: its script, or the sources of its program."""
+        """A test's own files: its script and what that names of the tests, or the sources of its program."""
         names = [word for word in test["cmd"] if not word.startswith("-")]
         for target in targets:
             if test["cmd"][0] in target["filename"]:
                 names += [name for group in target["target_sources"] for name in group.get("sources", [])]
-        tests = str(self.copy / "tests") + "/"
-        return {os.path.relpath(name, self.copy) for name in names if name.startswith(tests)}
+        own = {name for name in (os.path.relpath(name, self.copy) for name in names) if name.startswith(("tests/", "python/tests/"))}
+        for name in [name for name in own if name.endswith(".sh")]:
+            own.update(re.findall(r"\$SOURCE/(tests/[\w/.]+)", (self.copy / name).read_text(encoding="utf-8")))
+        return own
 
     def make(self, names):
         """Builds the programs that the tests need."""

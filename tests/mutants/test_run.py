@@ -27,7 +27,7 @@ FILES = {
     # Passes without a mutant, fails at first with one, and then passes.
     "tests/flaky.sh": "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ngrep -q 'a < b' ../less.c || ! mkdir failed 2>/dev/null\n",
     # Passes without a mutant and at first with one, and then fails.
-    "tests/late.sh": "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ngrep -q 'a < b' ../less.c || mkdir passed 2>/dev/null\n",
+    "tests/late.sh": "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ngrep -q 'a < b' ../less.c || mkdir passed 2>/dev/null # $SOURCE/tests/less.c\n",
 }
 ENDLESS = {"old": "return a < b;", "new": "for (;;);"}
 
@@ -147,6 +147,8 @@ def check_copies(tree):
         taken = run.Build(copies[1], run.Build(copies[0]))
         if f"{copies[0]}" in json.dumps(taken.tests) + (taken.dir / "build.ninja").read_text(encoding="utf-8"):
             sys.exit("a copy's tests are those of another copy")
+        if (files := taken.tests["late"]["files"]) != ["tests/late.sh", "tests/less.c"]:
+            sys.exit(f"the files of a script's test are {files}")
 
 
 def check_shards():
