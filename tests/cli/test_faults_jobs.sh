@@ -48,7 +48,7 @@ holds=$job
 expect_field "$holds" idle_limit_ns 240000000000
 until_field "$idle" idle_step 1
 wait_for 'run queue && grep -q "unused: ends soon" "$T/out"'
-shows 'it is ended in [0-9:]* unless it does' explain "$idle"
+wait_for '"$CARMA" explain "$1" | grep -q "it is ended in [0-9:]* unless it does"' "$idle"
 until_field "$idle" state TIMEOUT
 expect_field "$idle" exit_cause idle last_end 'it did not use its GPUs for its idle limit'
 grep -q "job $idle of .* has not used its GPUs for 10:00, its idle limit" "$T/daemon.log" || fail "$(cat "$T/daemon.log")"

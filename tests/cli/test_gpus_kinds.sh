@@ -34,9 +34,9 @@ jobs = json.load(open(sys.argv[1]))["jobs"]
 where = {job["placements"][0]["uuid"][:3]: job["modelled_energy_mj"] for job in jobs}
 assert set(where) == {"MIG", "GPU"}, where
 assert all(job["modelled_energy_mj"] > 100000 for job in jobs), jobs
-on_instances = [job["modelled_energy_mj"] for job in jobs if job["placements"][0]["uuid"].startswith("MIG")]
+on_instances = [1e6 * job["modelled_energy_mj"] / job["gpu_ns"] for job in jobs if job["placements"][0]["uuid"].startswith("MIG")]
 # The jobs keep as many SMs busy; only the instance's part of the idle power differs.
-assert 2 * max(on_instances) > 3 * min(on_instances), "half of the GPU and an eighth are the same: %s" % on_instances
+assert 2 * max(on_instances) > 3 * min(on_instances), "half of the GPU and an eighth take the same W: %s" % on_instances
 PYTHON
 
 # As it was found, the order is NVML's; after a change of the cards it is told, though instances have numbers as well.
