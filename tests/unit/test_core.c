@@ -241,24 +241,25 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
 {
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
-    submit(f, 1, -1); /* joins GPU 0 */
-    assert_goes_to(f, 5, "0");
-    submit(f, 1, -1);
-    memory_observed(f, 5, 0, GIB);
-    exits(f, 5, EXIT_GPU_OOM, 2 * GIB);
+    job_event(f, RECORD_HELD, submit(f, 1, -1)); /* it was there first */
+    submit(f, 1, -1);                            /* joins GPU 0 */
+    assert_goes_to(f, 6, "0");
+    job_event(f, RECORD_RELEASED, 5);
+    memory_observed(f, 6, 0, GIB);
+    exits(f, 6, EXIT_GPU_OOM, 2 * GIB);
     assert_decides(f, RECORD_REQUEUED);
     assert_true(f->decisions.items[0].requeued.retry);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
     f->now_ns += SECONDS(60);
     /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue. */
     assert_nothing_decided(f);
-    assert_reason(f, 5, "1 idle GPU needed, 0 are idle");
-    assert_reason(f, 6, "job 5 goes first: it is retried");
+    assert_reason(f, 6, "1 idle GPU needed, 0 are idle");
+    assert_reason(f, 5, "job 6 goes first: it is retried");
     exits(f, 4, EXIT_COMPLETED, -1);
-    assert_goes_to(f, 5, "3");
+    assert_goes_to(f, 6, "3");
     assert_true(f->decisions.items[0].placed.retry);
-    assert_string_not_equal(placed_on(f, 6), "3"); /* may be joined only once its memory has settled */
-    memory_observed(f, 5, 3, GIB);
+    assert_string_not_equal(placed_on(f, 5), "3"); /* may be joined only once its memory has settled */
+    memory_observed(f, 6, 3, GIB);
     sample(f, 3, GIB, 0, 0);
     for (uint32_t g = 0; g < 3; g++)
         sample(f, g, 39 * GIB, 0, 0);
