@@ -38,7 +38,8 @@ terminal.close()
 
 # Ctrl-C is an ordinary key of a program that reads each one, and of a shell. (More: docs/user.md, a day.)
 for mode in ["-icanon -isig", "-icanon", "-isig"]:
-    terminal = Terminal([CARMA, "run", "--", "sh", "-c", f"trap 'echo got it' INT; stty {mode}; echo ready; until read line; do :; done; exit 7"])
+    terminal = Terminal([CARMA, "run", "--", "sh", "-c",
+                         f"trap 'echo got it' INT; stty {mode}; echo ready; until read line; do :; done; exit 7"])
     terminal.sees("ready")
     for key in [INTERRUPT, INTERRUPT, "\n"]:
         terminal.press(key)

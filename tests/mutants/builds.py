@@ -91,7 +91,8 @@ class Build:
         for target in targets:
             if test["cmd"][0] in target["filename"]:
                 names += [name for group in target["target_sources"] for name in group.get("sources", [])]
-        own = {name for name in (os.path.relpath(name, self.copy) for name in names) if name.startswith(("tests/", "python/tests/"))}
+        own = {os.path.relpath(name, self.copy) for name in names}
+        own = {name for name in own if name.startswith(("tests/", "python/tests/"))}
         for name in [name for name in own if name.endswith(".sh")]:
             own.update(re.findall(r"\$SOURCE/(tests/[\w/.]+)", (self.copy / name).read_text(encoding="utf-8")))
         return own
